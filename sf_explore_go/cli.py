@@ -1,0 +1,50 @@
+"""The console script `sf-explore-go`: one verb per module, imported when it is asked for."""
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+
+from sf_explore_go import __version__
+from sf_explore_go.errors import UsageError
+
+# verb -> (module with main(argv) -> exit status, one line of help)
+VERBS: dict[str, tuple[str, str]] = {
+    "map": ("sf_explore_go.doom.map_command", "draw the labyrinth and print the contexts of a set"),
+    "scenario": ("sf_explore_go.doom.scenario_command", "build and check the scenario WADs"),
+    "bench": ("sf_explore_go.bench", "measure speed side by side with stock Sample Factory"),
+}
+
+
+def usage() -> str:
+    width = max(len(verb) for verb in VERBS)
+    lines = [f"  {verb:<{width}}  {text}" for verb, (_, text) in VERBS.items()]
+    return "\n".join(["usage: sf-explore-go VERB [options]   (VERB --help explains a verb)", "", *lines])
+
+
+def run(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
+    """Run a verb; what the user got wrong becomes one sentence on stderr and exit status 2."""
+    try:
+        return main(argv)
+    except UsageError as error:
+        print(f"sf-explore-go: {error}", file=sys.stderr)
+        return 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if argv[0] in ("-V", "--version"):
+        print(f"sf-explore-go {__version__}")
+        return 0
+    verb, rest = argv[0], argv[1:]
+    if verb not in VERBS:
+        print(f"sf-explore-go: unknown verb {verb!r}; allowed: {', '.join(VERBS)}", file=sys.stderr)
+        return 2
+    module = importlib.import_module(VERBS[verb][0])
+    return run(module.main, rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
