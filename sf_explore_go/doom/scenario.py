@@ -1,0 +1,264 @@
+"""My Way Home with a goal that moves: its points and goals, and the WADs that are built from ViZDoom's own.
+
+The stock map's compiled script starts the player at a random map spot of ids 10 to 26 and ends the episode when the
+vest is taken. Of 18 points one is the goal, so exactly 17 remain: a map per goal, with the vest moved to the goal and
+the spot of the goal's id moved to the 18th point, works with that script unchanged. The vest keeps its thing id, 22,
+which is also the id of a spot; the engine resolves the id to the spot, since the spot comes later in the map.
+
+Built files live in a cache folder, named by their hash, and are checked against the committed hash on first use.
+"""
+
+import hashlib
+import os
+import secrets
+import tomllib
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from sf_explore_go.doom.udmf import TextMap, parse_textmap, replace_values
+from sf_explore_go.doom.wad import Lump, Wad, parse_wad, read_file, wad_bytes
+from sf_explore_go.errors import UsageError
+
+SPLITS = ("train", "test")
+SPOT, VEST = 9001, 2018  # thing types
+FIRST_SPOT, LAST_SPOT = 10, 26  # ids that the stock script draws the start from
+
+
+@dataclass(frozen=True)
+class Point:
+    id: int
+    x: float  # Doom map units
+    y: float
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    points: tuple[Point, ...]
+    train_goals: tuple[int, ...]
+    test_goals: tuple[int, ...]
+    stock_wad: str
+    stock_sha256: str
+    built_sha256: Mapping[str, str] = field(hash=False)  # split -> hash of the built WAD
+
+    def goals(self, split: str) -> tuple[int, ...]:
+        """The goals of a split; their order is the order of the maps in its WAD."""
+        if split not in SPLITS:
+            raise UsageError(f"split={split!r}: allowed are {', '.join(SPLITS)}")
+        return self.train_goals if split == "train" else self.test_goals
+
+    def point(self, id: int) -> Point:
+        for point in self.points:
+            if point.id == id:
+                return point
+        raise UsageError(f"point {id}: {self.name} has the points {_listed(p.id for p in self.points)}")
+
+    def map_name(self, split: str, goal: int) -> str:
+        """The map with the vest at this goal, as the engine's `set_doom_map` wants it."""
+        goals = self.goals(split)
+        if goal not in goals:
+            raise UsageError(f"goal {goal}: {self.name} has the {split} goals {_listed(goals)}")
+        return f"map{goals.index(goal) + 1:02d}"
+
+
+def _listed(ids: Iterable[int]) -> str:
+    return ", ".join(str(id) for id in ids)
+
+
+# --- the data files ---------------------------------------------------------------------------------------------------
+
+
+def data_dir() -> Path:
+    """The folder of the scenario data: inside an installed package, or at the top of a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "doom_scenarios", package.parent / "doom_scenarios"):
+        if (folder / "my_way_home.toml").is_file():
+            return folder
+    raise UsageError(f"{package}: doom_scenarios/my_way_home.toml is missing; install the package again")
+
+
+def config_path(scenario: Scenario, split: str) -> Path:
+    """The ViZDoom config of a split."""
+    scenario.goals(split)  # refuses an unknown split
+    return data_dir() / f"{scenario.name}_{split}.cfg"
+
+
+@cache
+def load_scenario(name: str = "my_way_home") -> Scenario:
+    known = sorted(path.stem for path in data_dir().glob("*.toml"))
+    if name not in known:
+        raise UsageError(f"scenario {name!r}: allowed are {', '.join(known)}")
+    return read_scenario(data_dir() / f"{name}.toml")
+
+
+def read_scenario(path: Path) -> Scenario:
+    """The scenario of a TOML file, checked."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        scenario = Scenario(
+            name=str(table["name"]),
+            points=tuple(Point(int(p["id"]), float(p["x"]), float(p["y"])) for p in table["points"]),
+            train_goals=tuple(int(goal) for goal in table["goals"]["train"]),
+            test_goals=tuple(int(goal) for goal in table["goals"]["test"]),
+            stock_wad=str(table["stock_wad"]),
+            stock_sha256=str(table["stock_sha256"]),
+            built_sha256={split: str(table["built_sha256"][split]) for split in SPLITS},
+        )
+    except KeyError as error:
+        raise UsageError(f"{path}: the entry {error} is missing") from error
+    except (OSError, ValueError, TypeError) as error:  # ValueError covers bad TOML and bad UTF-8
+        raise UsageError(f"{path}: not a scenario file ({error})") from error
+    _check_points(scenario, path)
+    return scenario
+
+
+def _check_points(scenario: Scenario, path: Path) -> None:
+    ids = [point.id for point in scenario.points]
+    needed = list(range(FIRST_SPOT, LAST_SPOT + 2))
+    if ids != needed:
+        raise UsageError(f"{path}: the points are {_listed(ids)}; needed are {_listed(needed)}")
+    if sorted(scenario.train_goals + scenario.test_goals) != ids:
+        raise UsageError(f"{path}: each point must be a goal of exactly one split")
+
+
+# --- the built WADs ---------------------------------------------------------------------------------------------------
+
+
+def stock_wad_path(scenario: Scenario, stock_dir: Path | None = None) -> Path:
+    if stock_dir is None:
+        import vizdoom  # late: drawing and context sets do not need the engine
+
+        stock_dir = Path(vizdoom.scenarios_path)
+    return stock_dir / scenario.stock_wad
+
+
+def read_stock_wad(scenario: Scenario, stock_dir: Path | None = None) -> Wad:
+    """The WAD that ViZDoom ships; another one than expected is refused, since building on it could give nonsense."""
+    path = stock_wad_path(scenario, stock_dir)
+    data = read_file(path)
+    if (found := _sha256(data)) != scenario.stock_sha256:
+        raise UsageError(
+            f"{path}: its SHA-256 is {found} where {scenario.stock_sha256} is expected, so it is damaged or of another "
+            f"ViZDoom version; install the one named in requirements.txt"
+        )
+    return parse_wad(data, path)
+
+
+def build_wad(scenario: Scenario, split: str, stock_dir: Path | None = None) -> bytes:
+    """The WAD of a split, a map per goal; the same bytes every time."""
+    stock = read_stock_wad(scenario, stock_dir)
+    lumps: list[Lump] = []
+    for goal in scenario.goals(split):
+        lumps.append(Lump(scenario.map_name(split, goal).upper(), b""))
+        for lump in stock.lumps[1:]:
+            data = goal_textmap(scenario, lump.data, goal) if lump.name == "TEXTMAP" else lump.data
+            lumps.append(Lump(lump.name, data))
+    return wad_bytes(Wad("PWAD", tuple(lumps)))
+
+
+def goal_textmap(scenario: Scenario, stock: bytes, goal: int) -> bytes:
+    """The stock TEXTMAP with the vest at the goal, and the spot that stood there at the 18th point."""
+    textmap = parse_textmap(stock, f"TEXTMAP of {scenario.stock_wad}")
+    changes = {_thing(textmap, VEST): _place(scenario.point(goal))}
+    if goal <= LAST_SPOT:
+        changes[_thing(textmap, SPOT, goal)] = _place(scenario.point(LAST_SPOT + 1))
+    return replace_values(textmap, changes)
+
+
+def _thing(textmap: TextMap, type: int, id: int | None = None) -> int:
+    """The index of the block of the one thing of this type (and id)."""
+    (index,) = (
+        i
+        for i, block in enumerate(textmap.blocks)
+        if block.kind == "thing" and block.values.get("type") == type and id in (None, block.values.get("id"))
+    )
+    return index
+
+
+def _place(point: Point) -> dict[str, str]:
+    return {"x": f"{point.x:.3f}", "y": f"{point.y:.3f}"}
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# --- the cache --------------------------------------------------------------------------------------------------------
+
+_verified: set[Path] = set()
+
+
+def cache_dir() -> Path:
+    """`$SF_EXPLORE_GO_CACHE`, else `$XDG_CACHE_HOME/sf_explore_go`, else `~/.cache/sf_explore_go`."""
+    try:
+        if chosen := os.environ.get("SF_EXPLORE_GO_CACHE"):
+            return Path(chosen).expanduser().absolute()
+        if (xdg := os.environ.get("XDG_CACHE_HOME")) and Path(xdg).is_absolute():
+            return Path(xdg) / "sf_explore_go"
+        return Path.home() / ".cache" / "sf_explore_go"
+    except RuntimeError as error:  # a container user without a home
+        raise UsageError(f"no folder to cache built WADs in ({error}); set SF_EXPLORE_GO_CACHE") from error
+
+
+def wad_path(scenario: Scenario, split: str) -> Path:
+    """Where the built WAD of a split belongs; nothing is built or checked."""
+    scenario.goals(split)  # refuses an unknown split
+    return cache_dir() / f"{scenario.name}_{split}_{scenario.built_sha256[split][:12]}.wad"
+
+
+def ensure_wad(scenario: Scenario, split: str, stock_dir: Path | None = None) -> Path:
+    """The path of the built WAD, which is checked on first use in a process, and built if it is missing or damaged.
+
+    Any number of processes may do this at once: each writes a file of its own and moves it into place.
+    """
+    path = wad_path(scenario, split)
+    if path in _verified and path.is_file():
+        return path
+    found = wad_state(scenario, split)
+    if found == "damaged":
+        warnings.warn(f"{path} is damaged (its SHA-256 is not the expected one) and is built again", stacklevel=2)
+    if found != "sound":
+        _write_atomically(path, _checked_build(scenario, split, stock_dir))
+    _verified.add(path)
+    return path
+
+
+def wad_state(scenario: Scenario, split: str) -> str:
+    """Whether the built WAD in the cache is "sound", "missing" or "damaged"."""
+    path = wad_path(scenario, split)
+    if not path.exists():
+        return "missing"
+    return "sound" if _sha256(read_file(path)) == scenario.built_sha256[split] else "damaged"
+
+
+def _checked_build(scenario: Scenario, split: str, stock_dir: Path | None) -> bytes:
+    data = build_wad(scenario, split, stock_dir)
+    if (found := _sha256(data)) != scenario.built_sha256[split]:
+        raise UsageError(
+            f"{scenario.name}.toml: the built {split} WAD has the SHA-256 {found} where built_sha256 says "
+            f"{scenario.built_sha256[split]}"
+        )
+    return data
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
+    # Not `tempfile`: its files are readable by their owner only, and a cache may be shared.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{path.parent}: cannot write the built WAD there ({error.strerror or error}); "
+            f"set SF_EXPLORE_GO_CACHE to a folder that can be written"
+        ) from error
