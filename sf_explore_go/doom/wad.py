@@ -66,13 +66,15 @@ def parse_wad(data: bytes, source: str | Path = "WAD") -> Wad:
         raise WadError(
             f"{source}: the directory ({count} lumps, at byte {directory}) ends outside the file of {len(data)} bytes"
         )
-    entries = list(ENTRY.iter_unpack(data[directory : directory + count * ENTRY.size]))
-    if sum(size for _, size, _ in entries) > len(data) and all(size >= 0 for _, size, _ in entries):
+    raw_entries = ENTRY.iter_unpack(data[directory : directory + count * ENTRY.size])
+    entries = [_entry(data, source, *entry) for entry in raw_entries]
+    if sum(size for _, _, size in entries) > len(data):
         raise WadError(f"{source}: the lumps together are larger than the file of {len(data)} bytes")
-    return Wad(kind.decode(), tuple(_lump(data, source, *entry) for entry in entries))
+    return Wad(kind.decode(), tuple(Lump(name, data[offset : offset + size]) for name, offset, size in entries))
 
 
-def _lump(data: bytes, source: str | Path, offset: int, size: int, raw_name: bytes) -> Lump:
+def _entry(data: bytes, source: str | Path, offset: int, size: int, raw_name: bytes) -> tuple[str, int, int]:
+    """Name, offset and size of a lump, checked."""
     name = raw_name.split(b"\0")[0].decode("latin-1")
     if offset < 0 or size < 0:
         raise WadError(f"{source}: lump {name!r} has negative numbers (offset {offset}, size {size})")
@@ -81,7 +83,7 @@ def _lump(data: bytes, source: str | Path, offset: int, size: int, raw_name: byt
         raise WadError(
             f"{source}: lump {name!r} (offset {offset}, size {size}) ends outside the file of {len(data)} bytes"
         )
-    return Lump(name, data[offset : offset + size])
+    return name, offset, size
 
 
 def wad_bytes(wad: Wad) -> bytes:

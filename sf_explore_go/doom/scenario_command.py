@@ -1,0 +1,49 @@
+"""`sf-explore-go scenario`: build the scenario WADs where they are missing, check them, and say what they hold."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sf_explore_go.arguments import ArgumentParser
+from sf_explore_go.doom.scenario import SPLITS, Scenario, ensure_wad, load_scenario, wad_path, wad_state
+from sf_explore_go.errors import UsageError
+
+
+def parse(argv: Sequence[str] | None = None) -> Any:
+    parser = ArgumentParser(prog="sf-explore-go scenario", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only check the built WADs; build nothing")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    return parser.parse_args(argv)
+
+
+def describe(scenario: Scenario, split: str) -> dict[str, Any]:
+    """What there is to say about a sound WAD."""
+    path = wad_path(scenario, split)
+    return {
+        "split": split,
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "sha256": scenario.built_sha256[split],
+        "maps": {scenario.map_name(split, goal): goal for goal in scenario.goals(split)},
+    }
+
+
+def check(scenario: Scenario, split: str) -> None:
+    state = wad_state(scenario, split)
+    if state != "sound":
+        raise UsageError(f"{wad_path(scenario, split)} is {state}; `sf-explore-go scenario` builds it")
+
+
+def as_text(wad: dict[str, Any]) -> str:
+    maps = ", ".join(f"{name} (vest at {goal})" for name, goal in wad["maps"].items())
+    return f"{wad['split']}: {wad['path']}\n  {wad['bytes']} bytes, sha256 {wad['sha256']}\n  {maps}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(argv)
+    scenario = load_scenario()
+    for split in SPLITS:
+        check(scenario, split) if args.check else ensure_wad(scenario, split)
+    wads = [describe(scenario, split) for split in SPLITS]
+    print(json.dumps({"scenario": scenario.name, "wads": wads}) if args.json else "\n".join(map(as_text, wads)))
+    return 0
