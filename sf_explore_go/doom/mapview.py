@@ -231,11 +231,13 @@ def _number(point: Point) -> PathPatch:
 
 
 def _draw_starts(ax: Axes, scenario: Scenario, starts: Sequence[tuple[float, float, float, int]]) -> list[Artist]:
+    drawn: list[Start] = []
     seen = set()
     for start in (Start(*start) for start in starts):
         split = "train" if start.goal in scenario.train_goals else "test"
         seen.add(split)
-        ax.add_patch(_arrow(start, SPLIT_COLOURS[split]))
+        ax.add_patch(_arrow(start, SPLIT_COLOURS[split], row=sum(_alike(start, other) for other in drawn)))
+        drawn.append(start)
     return [
         _mark(f"start and angle of\na {SPLIT_NAMES[split]} context", SPLIT_COLOURS[split], _dart_marker())
         for split in SPLITS
@@ -246,8 +248,15 @@ def _draw_starts(ax: Axes, scenario: Scenario, starts: Sequence[tuple[float, flo
 DART = np.array([[41.0, 0.0], [19.5, 10.0], [24.0, 0.0], [19.5, -10.0]])  # tip, wing, notch, wing; outside the badge
 
 
-def _arrow(start: Start, colour: str) -> Polygon:
-    turn = Affine2D().rotate_deg(start.angle).translate(start.x, start.y)
+def _alike(a: Start, b: Start) -> bool:
+    """Whether the two arrows would hide each other."""
+    turn = (a.angle - b.angle + 180) % 360 - 180
+    return abs(turn) < 15 and (a.x - b.x) ** 2 + (a.y - b.y) ** 2 < 25
+
+
+def _arrow(start: Start, colour: str, row: int = 0) -> Polygon:
+    """An arrow beside the badge; those that would hide each other stand in rows, one behind the other."""
+    turn = Affine2D().translate(row * 18.0, 0).rotate_deg(start.angle).translate(start.x, start.y)
     return Polygon(turn.transform(DART), facecolor=colour, edgecolor="white", linewidth=0.7, zorder=6.5)
 
 

@@ -220,6 +220,14 @@ def test_starts_point_where_the_player_looks() -> None:
         assert not np.allclose(behind, colour, atol=60)
 
 
+def test_starts_alike_do_not_hide_each_other() -> None:
+    point = load_scenario().point(22)
+    figure = map_figure(starts=[Start(point.x, point.y, 359.0, 10), Start(point.x, point.y, 4.0, 11)])
+    for distance, split in ((29.0, "train"), (47.0, "test")):
+        found = pixel_at(figure, point.x + distance, point.y)
+        assert np.allclose(found, np.array(to_rgb(SPLIT_COLOURS[split])) * 255, atol=3)
+
+
 def test_trajectories_are_drawn_in_the_colours_of_their_phases() -> None:
     line = np.stack([np.linspace(180.0, 300.0, 50), np.full(50, -230.0)], axis=1)  # in the western room
     plain = map_image()
