@@ -52,9 +52,10 @@ def draw_context_set(goals: Sequence[int], num_contexts: int, seed: int) -> Cont
     if num_contexts < 0:
         raise UsageError(f"--num_contexts={num_contexts}: allowed are 0 (the whole distribution) and positive numbers")
     drawn: dict[Context, None] = {}
+    stream = ",".join(str(goal) for goal in goals)  # so that sets over other goals have starts of their own
     trial = 0
     while len(drawn) < num_contexts:
-        goal = goals[derive_seed(seed, "context", trial, "goal") % len(goals)]
-        drawn[Context(goal, derive_seed(seed, "context", trial, "engine"))] = None
+        goal = goals[derive_seed(seed, "context", stream, trial, "goal") % len(goals)]
+        drawn[Context(goal, derive_seed(seed, "context", stream, trial, "engine"))] = None
         trial += 1
     return ContextSet(tuple(goals), tuple(drawn))

@@ -22,9 +22,11 @@ def test_known_values_hold_on_every_machine() -> None:
         digest = hashlib.sha256(text.encode()).hexdigest()
         return int(digest[6:8] + digest[4:6] + digest[2:4] + digest[0:2], 16)
 
-    expected = Context(GOALS[first_word("0:context:0:goal") % 4], first_word("0:context:0:engine"))
+    expected = Context(
+        GOALS[first_word("0:context:10,15,20,26:0:goal") % 4], first_word("0:context:10,15,20,26:0:engine")
+    )
     assert draw_context_set(GOALS, 1, 0).contexts == (expected,)
-    assert derive_seed(0, "context", 0, "goal") == first_word("0:context:0:goal")
+    assert derive_seed(0, "context", "10,15,20,26", 0, "goal") == first_word("0:context:10,15,20,26:0:goal")
 
 
 @given(seed=st.integers(-(2**40), 2**40), num=st.integers(1, 60))
@@ -67,3 +69,8 @@ def test_sampling_stays_in_the_set_and_covers_it() -> None:
 def test_negative_number_is_refused_in_one_sentence() -> None:
     with pytest.raises(UsageError, match=r"--num_contexts=-3: allowed are 0"):
         draw_context_set(GOALS, -3, 0)
+
+
+def test_sets_over_other_goals_have_starts_of_their_own() -> None:
+    train, test = draw_context_set(GOALS, 10, 0), draw_context_set((11, 12, 13), 10, 0)
+    assert not {c.seed for c in train.contexts} & {c.seed for c in test.contexts}
