@@ -1,0 +1,62 @@
+"""Frames, counted once, where they are made.
+
+Each rollout worker adds the frames of its environments (decisions x frameskip) to its own row of a shared table, split
+by phase; nobody else writes there, so no lock is needed and no message can be lost. The sum is the one clock of a run:
+it ends the training, places milestones, drives learning-rate schedules and is the x-axis of every plot. Row 0 holds
+what earlier parts of a resumed run have made.
+"""
+
+from typing import NamedTuple
+
+import torch
+
+from sf_explore_go.phases.schedule import Phase
+
+
+class Frames(NamedTuple):
+    """Environment frames by phase."""
+
+    explore: int
+    go: int
+
+    @property
+    def total(self) -> int:
+        return self.explore + self.go
+
+
+class FrameCounter:
+    """The shared table: int64 [1 + workers, phases]."""
+
+    def __init__(self, num_workers: int, *, share: bool) -> None:
+        self._table = torch.zeros((num_workers + 1, len(Phase)), dtype=torch.int64)
+        if share:
+            self._table.share_memory_()
+
+    def row(self, worker_idx: int) -> "WorkerFrames":
+        return WorkerFrames(self._table, worker_idx)
+
+    def read(self) -> Frames:
+        explore, go = self._table.sum(dim=0).tolist()
+        return Frames(explore, go)
+
+    def total(self) -> int:
+        return int(self._table.sum())
+
+    def restored(self) -> Frames:
+        """What this run started from; zero unless it was resumed."""
+        explore, go = self._table[0].tolist()
+        return Frames(explore, go)
+
+    def restore(self, frames: Frames) -> None:
+        """Set the start of a resumed run; called before any environment steps."""
+        self._table[0] = torch.tensor(frames)
+
+
+class WorkerFrames:
+    """The row of one rollout worker, as a NumPy view: cheap to add to at every step."""
+
+    def __init__(self, table: torch.Tensor, worker_idx: int) -> None:
+        self._row = table.numpy()[worker_idx + 1]
+
+    def add(self, phase: Phase, frames: int) -> None:
+        self._row[phase] += frames

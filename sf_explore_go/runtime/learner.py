@@ -1,0 +1,139 @@
+"""Sample Factory's learner, with honest counters and checkpoints that can be resumed from."""
+
+from pathlib import Path
+from typing import Any
+
+from sample_factory.algo.learning.learner import Learner, LearningRateScheduler
+from sample_factory.algo.learning.learner_worker import LearnerWorker
+from sample_factory.utils.utils import log
+
+from sf_explore_go.explorers.base import LearnedExplorer, resolve_explorer
+from sf_explore_go.phases.actor import AGENT
+from sf_explore_go.runtime.accounting import FrameCounter, Frames
+from sf_explore_go.runtime.checkpoints import read_newest, save_atomically
+from sf_explore_go.runtime.clock import FrameClock, summary_interval
+from sf_explore_go.seeding import derive_seed
+
+
+class LinearDecayByFrames(LearningRateScheduler):
+    """`--lr_schedule=linear_decay`, from the full rate to 0 at `--train_for_env_steps` total frames.
+
+    Sample Factory counts its own updates instead and forgets the position when a run is resumed; the total of frames
+    is the same for all arms of an experiment and survives a resume.
+    """
+
+    def __init__(self, learning_rate: float, budget: int, frames: FrameCounter) -> None:
+        self._learning_rate, self._budget, self._frames = learning_rate, budget, frames
+
+    def invoke_after_each_minibatch(self) -> bool:
+        return True
+
+    def update(self, current_lr: float, recent_kls: list[float]) -> float:
+        return self._learning_rate * max(0.0, 1.0 - self._frames.total() / self._budget)
+
+
+class ExploreGoLearner(Learner):
+    """APPO on the steps of one policy."""
+
+    def __init__(
+        self, cfg: Any, env_info: Any, versions: Any, policy_id: int, param_server: Any, frames: FrameCounter
+    ) -> None:
+        super().__init__(cfg, env_info, versions, policy_id, param_server)
+        self.frames = frames
+        # In one process nothing may depend on the wall clock, or two runs with one seed would differ.
+        self._summary_clock = FrameClock(summary_interval(cfg)) if cfg.serial_mode else None
+
+    def init(self) -> Any:
+        model_data = super().init()
+        if self.cfg.lr_schedule == "linear_decay":
+            self.lr_scheduler = LinearDecayByFrames(self.cfg.learning_rate, self.cfg.train_for_env_steps, self.frames)
+        return model_data
+
+    def _should_save_summaries(self) -> bool:
+        if self._summary_clock is None:
+            return bool(super()._should_save_summaries())
+        return self._summary_clock.is_due(self.frames.total())
+
+    def save_milestone(self) -> None:
+        """Keep a copy of the policy for evaluation, named by the total of frames so that all runs line up."""
+        folder = Path(self.checkpoint_dir(self.cfg, self.policy_id)) / "milestones"
+        folder.mkdir(exist_ok=True)
+        path = folder / f"milestone_{self.frames.total():012d}.pth"
+        log.info("Saving a milestone %s", path)
+        save_atomically(self._get_checkpoint_dict(), path)
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------
+
+    def _get_checkpoint_dict(self) -> dict[str, Any]:
+        state: dict[str, Any] = super()._get_checkpoint_dict()
+        # a NumPy number here would make every later checkpoint unreadable for torch.load
+        state["best_performance"] = float(self.best_performance)
+        state["frames"] = list(self.frames.read())
+        return state
+
+    def load_from_checkpoint(self, policy_id: int, load_progress: bool = True) -> None:
+        prefix = {"latest": "checkpoint", "best": "best"}[self.cfg.load_checkpoint_kind]
+        folder = Path(self.checkpoint_dir(self.cfg, policy_id))
+        state = read_newest(sorted(folder.glob(f"{prefix}_*.pth")), self.device, log.warning)
+        if state is not None:
+            self._load_state(state, load_progress=load_progress)
+
+    def _load_state(self, checkpoint_dict: dict[str, Any], load_progress: bool = True) -> None:
+        super()._load_state(checkpoint_dict, load_progress)
+        if load_progress and self.policy_id == AGENT and "frames" in checkpoint_dict:
+            self.frames.restore(Frames(*checkpoint_dict["frames"]))
+
+    def _save_impl(self, name_prefix: str, name_suffix: str, keep_checkpoints: int, verbose: bool = True) -> bool:
+        """Atomic and synced; prunes the oldest, never what was just written."""
+        if not self.is_initialized:
+            return False
+        folder = Path(self.checkpoint_dir(self.cfg, self.policy_id))
+        path = folder / f"{name_prefix}_{self.train_step:09d}_{self.env_steps}{name_suffix}.pth"
+        if verbose:
+            log.info("Saving %s...", path)
+        save_atomically(self._get_checkpoint_dict(), path)
+        others = sorted((p for p in folder.glob(f"{name_prefix}_*.pth") if p != path), key=lambda p: p.stat().st_mtime)
+        for old in others[: max(0, len(others) + 1 - max(1, keep_checkpoints))]:
+            old.unlink()
+        return True
+
+
+class ExploreGoLearnerWorker(LearnerWorker):
+    """Holds the learner of one policy: the agent's, or the one that the explorer brings."""
+
+    def __init__(self, evt_loop: Any, cfg: Any, env_info: Any, buffer_mgr: Any, batcher: Any, policy_id: int) -> None:
+        super().__init__(evt_loop, cfg, env_info, buffer_mgr, batcher, policy_id)
+        # The parent class names its learner inside, so it is replaced here, before anything was initialised.
+        self.learner = self.make_learner(cfg, env_info, buffer_mgr, policy_id)
+        self._milestones: FrameClock | None = None
+        if policy_id == AGENT and cfg.milestone_step_freq > 0:
+            self._milestones = FrameClock(cfg.milestone_step_freq)
+
+    def on_new_training_batch(self, batch_idx: int) -> None:
+        super().on_new_training_batch(batch_idx)
+        if self._milestones is not None and self._milestones.is_due(self.learner.frames.total()):
+            self.learner.save_milestone()
+
+    def make_learner(self, cfg: Any, env_info: Any, buffer_mgr: Any, policy_id: int) -> ExploreGoLearner:
+        learner_class: type[ExploreGoLearner] = ExploreGoLearner
+        if policy_id != AGENT:
+            explorer = resolve_explorer(cfg.explorer)
+            assert issubclass(explorer, LearnedExplorer)
+            learner_class = explorer.learner_class()
+        return learner_class(
+            learner_cfg(cfg, policy_id),
+            env_info,
+            buffer_mgr.policy_versions,
+            policy_id,
+            self.param_server,
+            buffer_mgr.frames,
+        )
+
+
+def learner_cfg(cfg: Any, policy_id: int) -> Any:
+    """The agent learns with the run's seed, as in Sample Factory; the explorer with one of its own."""
+    if policy_id == AGENT:
+        return cfg
+    own = type(cfg)(cfg)
+    own.seed = derive_seed(cfg.seed, "learner", policy_id)
+    return own

@@ -1,0 +1,260 @@
+"""Wiring: a Sample Factory runner made of our parts."""
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sample_factory.algo.learning.batcher import Batcher
+from sample_factory.algo.learning.learner_worker import LearnerWorker
+from sample_factory.algo.runners.runner import AlgoObserver, Runner
+from sample_factory.algo.runners.runner_parallel import ParallelRunner
+from sample_factory.algo.runners.runner_serial import SerialRunner
+from sample_factory.algo.utils.env_info import obtain_env_info_in_a_separate_process
+from sample_factory.algo.utils.misc import EPISODIC, LEARNER_ENV_STEPS, TRAIN_STATS, ExperimentStatus
+from sample_factory.cfg.arguments import preprocess_cfg
+from sample_factory.utils.dicts import iterate_recursively
+from sample_factory.utils.gpu_utils import set_global_cuda_envvars
+from sample_factory.utils.utils import experiment_dir, init_file_logger, log
+from signal_slot.signal_slot import Timer, signal
+
+from sf_explore_go.errors import UsageError
+from sf_explore_go.explorers.base import resolve_explorer
+from sf_explore_go.runtime.accounting import Frames
+from sf_explore_go.runtime.batcher import ExploreGoBatcher
+from sf_explore_go.runtime.buffers import ExploreGoBufferMgr
+from sf_explore_go.runtime.clock import FrameClock, summary_interval
+from sf_explore_go.runtime.learner import ExploreGoLearnerWorker
+from sf_explore_go.runtime.sampler import ExploreGoParallelSampler, ExploreGoSerialSampler
+from sf_explore_go.runtime.stopping import StopRequest
+
+# what episodes report -> the tag under which it is plotted; other keys with a slash keep their name
+EPISODE_TAGS = {"reward": "return", "len": "length", "success": "success", "true_objective": None}
+POLICY_PREFIX = {0: "go", 1: "explore"}
+STOP_POLL_SECONDS = 0.25
+
+
+class ExploreGoRunner(Runner):
+    """What the serial and the parallel runner share. Stands behind them in the method resolution order."""
+
+    def __init__(self, cfg: Any, unique_name: str | None = None) -> None:
+        super().__init__(cfg, unique_name)
+        self.policy_msg_handlers[LEARNER_ENV_STEPS] = [self._on_learner_steps]
+        self.policy_msg_handlers[TRAIN_STATS] = [self._on_train_stats]
+        self.policy_msg_handlers[EPISODIC] = [self._on_episode]
+        self.stop_request = StopRequest()
+        self.final_frames = Frames(0, 0)
+        self._summary_clock = FrameClock(summary_interval(cfg))
+        self._sampling_components: set[str] = set()
+        self._learning_told_to_stop = False
+        self._poll_timer = Timer(self.event_loop, STOP_POLL_SECONDS)
+        self._poll_timer.timeout.connect(self._poll)
+        self.timers.append(self._poll_timer)
+
+    @signal
+    def stop_learning(self) -> None:
+        """Emitted when all sampling has stopped, so that the last checkpoints hold the final frame counts."""
+
+    # -- making the parts ----------------------------------------------------------------------------------------
+
+    def init(self) -> Any:
+        """Overridden whole: Sample Factory names its buffer manager inside."""
+        set_global_cuda_envvars(self.cfg)
+        self.env_info = obtain_env_info_in_a_separate_process(self.cfg)
+        self.reward_shaping = [self.env_info.reward_shaping_scheme] * self.cfg.num_policies
+        if not preprocess_cfg(self.cfg, self.env_info):
+            return ExperimentStatus.FAILURE
+        self._check_phases()
+        init_file_logger(self.cfg)
+        self._save_cfg()
+        self.buffer_mgr = ExploreGoBufferMgr(self.cfg, self.env_info)
+        self._observers_call(AlgoObserver.on_init, self)
+        return ExperimentStatus.SUCCESS
+
+    def _check_phases(self) -> None:
+        if self.cfg.max_pure_expl_steps == 0:
+            return
+        if self.env_info.num_agents > 1:
+            agents = self.env_info.num_agents
+            raise UsageError(
+                f"--env={self.cfg.env} has {agents} agents; an explore phase needs one agent per environment"
+            )
+        resolve_explorer(self.cfg.explorer).check(self.env_info.action_space)
+
+    def _make_batcher(self, event_loop: Any, policy_id: int) -> Any:
+        batcher_class = ExploreGoBatcher if self.cfg.max_pure_expl_steps > 0 else Batcher
+        return batcher_class(event_loop, policy_id, self.buffer_mgr, self.cfg, self.env_info)
+
+    def _make_learner(self, event_loop: Any, policy_id: int, batcher: Any) -> Any:
+        return ExploreGoLearnerWorker(event_loop, self.cfg, self.env_info, self.buffer_mgr, batcher, policy_id)
+
+    def _make_sampler(self, sampler_cls: type, event_loop: Any) -> Any:
+        sampler_class = ExploreGoSerialSampler if self.cfg.serial_mode else ExploreGoParallelSampler
+        return super()._make_sampler(sampler_class, event_loop)
+
+    # -- the one clock -------------------------------------------------------------------------------------------
+
+    @property
+    def frames(self) -> Frames:
+        return self.buffer_mgr.frames.read() if self.buffer_mgr is not None else Frames(0, 0)
+
+    def _should_end_training(self) -> bool:
+        self.total_train_seconds = time.time() - self.start_time
+        out_of_frames = self.frames.total >= self.cfg.train_for_env_steps
+        return out_of_frames or self.total_train_seconds >= self.cfg.train_for_seconds
+
+    def _after_training_iteration(self, training_iteration_since_resume: int) -> None:
+        if self.cfg.serial_mode and self._summary_clock.is_due(self.frames.total):
+            self._write_summaries()
+        super()._after_training_iteration(training_iteration_since_resume)
+
+    def _poll(self) -> None:
+        if self.stop_request.signal is not None and not self.stopped:
+            log.info("Received %s, saving and stopping...", self.stop_request.signal.name)
+            self._stop_training()
+            self.status = ExperimentStatus.INTERRUPTED
+        elif not self.stopped and not self.cfg.serial_mode and self._should_end_training():
+            self._stop_training()
+
+    # -- messages from the workers -------------------------------------------------------------------------------
+
+    @staticmethod
+    def _on_learner_steps(runner: "ExploreGoRunner", msg: dict, policy_id: int) -> None:
+        # Sample Factory sums what learners consumed; here every policy's x-axis is the total that was made.
+        restored = runner.buffer_mgr.frames.restored().total
+        runner.env_steps[policy_id] = runner.frames.total
+        runner.total_env_steps_since_resume = runner.frames.total - restored
+
+    @staticmethod
+    def _on_train_stats(runner: "ExploreGoRunner", msg: dict, policy_id: int) -> None:
+        stats = msg[TRAIN_STATS]
+        for key, value in stats.items():
+            tag = key if "/" in key else f"train/{key}"
+            runner.writers[policy_id].add_scalar(tag, value, runner.frames.total)
+        lag = {key: stats[key] for key in ("version_diff_min", "version_diff_max", "version_diff_avg") if key in stats}
+        runner.policy_lag[policy_id].update(lag)
+
+    @staticmethod
+    def _on_episode(runner: "ExploreGoRunner", msg: dict, policy_id: int) -> None:
+        for _, key, value in iterate_recursively(msg[EPISODIC]):
+            if key not in runner.policy_avg_stats:
+                runner.policy_avg_stats[key] = [
+                    deque(maxlen=runner.cfg.stats_avg) for _ in range(runner.cfg.num_policies)
+                ]
+            runner.policy_avg_stats[key][policy_id].append(value)
+
+    # -- summaries -----------------------------------------------------------------------------------------------
+
+    def _report_experiment_summaries(self) -> None:
+        """Called by a timer. In serial mode summaries follow frames instead, so that runs can be repeated."""
+        if not self.cfg.serial_mode:
+            self._write_summaries()
+
+    def _write_summaries(self) -> None:
+        frames = self.frames
+        if frames.total == 0:
+            return
+        for policy_id, writer in self.writers.items():
+            for tag, value in self._episode_scalars(policy_id):
+                writer.add_scalar(tag, value, frames.total)
+            self._observers_call(AlgoObserver.extra_summaries, self, policy_id, writer, frames.total)
+        main = self.writers[0]
+        main.add_scalar("phases/explore_share", frames.explore / frames.total, frames.total)
+        main.add_scalar("phases/explore_frames", frames.explore, frames.total)
+        main.add_scalar("phases/go_frames", frames.go, frames.total)
+        fps = self._get_perf_stats()[0][0]
+        if not np.isnan(fps):
+            main.add_scalar("perf/frames_per_second", fps, frames.total)
+        for writer in self.writers.values():
+            writer.flush()
+
+    def _episode_scalars(self, policy_id: int) -> Iterable[tuple[str, float]]:
+        for key, values in self.policy_avg_stats.items():
+            tag = key if "/" in key else EPISODE_TAGS.get(key, key)
+            if tag is not None and len(values[policy_id]) > 0:
+                yield (tag if "/" in tag else f"{POLICY_PREFIX[policy_id]}/{tag}"), float(np.mean(values[policy_id]))
+
+    def _update_stats_and_print_report(self) -> None:
+        if self.buffer_mgr is None or self.total_env_steps_since_resume is None:
+            return
+        self.total_env_steps_since_resume = self.frames.total - self.buffer_mgr.frames.restored().total
+        self.fps_stats.append((time.time(), self.total_env_steps_since_resume))
+        log.info(self._progress_line())
+
+    def _progress_line(self) -> str:
+        frames = self.frames
+        fps = self._get_perf_stats()[0][0]
+        parts = [f"{frames.total:,} of {self.cfg.train_for_env_steps:,} frames"]
+        if not np.isnan(fps):
+            parts.append(f"{fps:,.0f} frames/s")
+        if self.cfg.max_pure_expl_steps > 0 and frames.total:
+            parts.append(f"exploring {frames.explore / frames.total:.0%}")
+        shown = dict(self._episode_scalars(0))
+        parts += [
+            f"{name} {shown[tag]:.3f}"
+            for tag, name in (("go/return", "return"), ("go/success", "success"))
+            if tag in shown
+        ]
+        return ", ".join(parts)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def _setup_component_termination(self, stop_signal: Any, component_to_stop: Any) -> None:
+        """Samplers stop first; batchers, and through them the learners, when no more frames can be made."""
+        if isinstance(component_to_stop, Batcher):
+            stop_signal = self.stop_learning
+        elif not isinstance(component_to_stop, LearnerWorker):
+            self._sampling_components.add(component_to_stop.object_id)
+        super()._setup_component_termination(stop_signal, component_to_stop)
+
+    def _component_stopped(self, component_obj_id: str, component_profiles: Any) -> None:
+        super()._component_stopped(component_obj_id, component_profiles)
+        remaining = {component.object_id for component in self.components_to_stop}
+        if not self._learning_told_to_stop and not remaining & self._sampling_components:
+            self._learning_told_to_stop = True
+            self.stop_learning.emit(self.object_id)
+
+    def _on_everything_stopped(self) -> None:
+        self._write_summaries()
+        self.final_frames = self.frames
+        super()._on_everything_stopped()
+
+    def run(self) -> Any:
+        self.stop_request.install()
+        try:
+            status = super().run()
+        finally:
+            self.stop_request.restore()
+        return ExperimentStatus.INTERRUPTED if self.stop_request.signal is not None else status
+
+    @property
+    def folder(self) -> Path:
+        return Path(experiment_dir(self.cfg))
+
+
+class ExploreGoParallelRunner(ParallelRunner, ExploreGoRunner):
+    """Workers in processes of their own."""
+
+
+class InOrder(dict):
+    """A set of names that is walked in sorted order; holds the receivers of a signal."""
+
+    def add(self, name: str) -> None:
+        self[name] = None
+
+    def remove(self, name: str) -> None:
+        del self[name]
+
+
+class ExploreGoSerialRunner(SerialRunner, ExploreGoRunner):
+    """Everything in one process, in an order that depends on the seed only."""
+
+    def init(self) -> Any:
+        status = super().init()
+        # Receivers of a signal stand in sets of strings, which Python walks in another order in every process.
+        receivers = self.event_loop.receivers
+        for emitter, names in receivers.items():
+            receivers[emitter] = InOrder.fromkeys(sorted(names))
+        return status

@@ -1,0 +1,55 @@
+"""Frames are exact across a signal and a resume."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.runtime.recording import Recording
+
+FLAGS = (
+    "--explorer=tests.runtime.recording:PolicyExplorer",
+    "--num_workers=2",
+    "--num_envs_per_worker=2",
+    "--worker_num_splits=1",
+)
+
+
+def start(folder: Path, *flags: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "tests.runtime.recording", str(folder), *FLAGS, *flags]
+    log = (folder / "log").open("w")
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True)
+
+
+def finish(process: subprocess.Popen) -> tuple[int, int]:
+    """Exit status, and the total of frames that the run reported."""
+    out, _ = process.communicate(timeout=120)
+    return process.returncode, sum(json.loads(out.strip().splitlines()[-1]))
+
+
+def frames_made(folder: Path) -> int:
+    """What the environments counted; their files are removed, so that the next part counts for itself."""
+    made = sum(len(steps) for steps in Recording(folder).made.values())
+    for path in folder.glob("env_*.json"):
+        path.unlink()
+    return made
+
+
+def test_total_is_exact_after_sigterm_and_resume(tmp_path: Path) -> None:
+    process = start(tmp_path, "--train_for_env_steps=1000000000")
+    deadline = time.time() + 90
+    while len(list(tmp_path.glob("batch_p1_*.npz"))) < 5 and time.time() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    status, total = finish(process)
+    assert status == 75
+    first = frames_made(tmp_path)
+    assert total == first > 0
+
+    status, total = finish(start(tmp_path, f"--train_for_env_steps={first + 2000}"))
+    assert status == 0
+    second = frames_made(tmp_path)
+    assert second >= 2000
+    assert total == first + second
