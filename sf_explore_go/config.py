@@ -1,0 +1,177 @@
+"""Every flag this project adds, and the checks that refuse a bad one in one sentence before any process starts."""
+
+import argparse
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from sample_factory.cfg.arguments import maybe_load_from_checkpoint, parse_full_cfg
+from sample_factory.cfg.cfg import (
+    add_basic_cli_args,
+    add_default_env_args,
+    add_model_args,
+    add_pbt_args,
+    add_rl_args,
+    add_wandb_args,
+)
+from sample_factory.utils.attr_dict import AttrDict
+from sf_examples.vizdoom.doom.doom_params import add_doom_env_args
+
+from sf_explore_go.arguments import ArgumentParser
+from sf_explore_go.errors import UsageError
+from sf_explore_go.explorers.base import resolve_explorer
+from sf_explore_go.presets import PRESETS
+from sf_explore_go.worlds import world_of
+
+POSITIVE = (
+    "num_workers", "num_envs_per_worker", "worker_num_splits", "rollout", "batch_size", "num_batches_per_epoch",
+    "num_epochs", "train_for_env_steps", "train_for_seconds", "env_frameskip", "res_w", "res_h", "rnn_size",
+    "num_batches_to_accumulate", "policy_workers_per_policy", "learning_rate", "keep_checkpoints", "stats_avg",
+)  # fmt: skip
+
+
+def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
+    """Our own flags; each help text names type, unit and the paper's section."""
+    group = parser.add_argument_group("Explore-Go")
+    group.add_argument(
+        "--preset",
+        choices=sorted(PRESETS),
+        help="named set of flags; explicit flags win (default: paper for My Way Home, illustrative for the grid)",
+    )
+    group.add_argument(
+        "--max_pure_expl_steps",
+        type=int,
+        default=0,
+        metavar="K",
+        help="decisions: an episode starts with k ~ Uniform{0..K} steps of the explorer; 0 = the baseline (section 4)",
+    )
+    group.add_argument(
+        "--explorer", default="random", help="who explores: random, or module:Class from your own file (section 4)"
+    )
+    group.add_argument(
+        "--num_contexts",
+        type=int,
+        default=10,
+        help="size of the training set of contexts; 0 = the whole training distribution (section 5.3: 10)",
+    )
+    group.add_argument("--context_seed", type=int, help="seed of the set of contexts (default: --seed)")
+    group.add_argument(
+        "--milestone_step_freq",
+        type=int,
+        default=0,
+        help="total frames between two kept copies of the agent, for evaluation afterwards; 0 = none",
+    )
+
+
+def make_parser() -> ArgumentParser:
+    """Sample Factory's flags, its Doom flags and ours."""
+    parser = ArgumentParser(
+        prog="sf-explore-go train", formatter_class=argparse.ArgumentDefaultsHelpFormatter, add_help=False
+    )
+    add_explore_go_args(parser)
+    add_basic_cli_args(parser)
+    add_rl_args(parser)
+    add_model_args(parser)
+    add_default_env_args(parser)
+    add_wandb_args(parser)
+    add_pbt_args(parser)
+    add_doom_env_args(parser)
+    parser.set_defaults(device="gpu" if torch.cuda.is_available() else "cpu")
+    return parser
+
+
+def parse_train_args(argv: Sequence[str]) -> Any:
+    """The resolved configuration of a training; raises UsageError for anything that cannot work."""
+    parser = make_parser()
+    known, _ = (
+        parser.parse_known_args(argv) if not wants_help(argv) else (argparse.Namespace(env=None, preset=None), [])
+    )
+    if known.env is not None:
+        parser.set_defaults(**PRESETS[known.preset or world_of(known.env).default_preset])
+    cfg = parse_full_cfg(parser, list(argv))
+    cfg.preset = known.preset or world_of(known.env).default_preset
+    return finish(load_saved(cfg) if cfg.restart_behavior == "resume" else AttrDict(vars(cfg)))
+
+
+def wants_help(argv: Sequence[str]) -> bool:
+    return any(word in ("-h", "--help") for word in argv)
+
+
+def load_saved(cfg: Any) -> Any:
+    """Fill in what an earlier part of the same run has saved, unless the command line says otherwise."""
+    try:
+        return maybe_load_from_checkpoint(cfg)
+    except (OSError, ValueError) as error:
+        path = Path(cfg.train_dir) / cfg.experiment / "config.json"
+        raise UsageError(f"{path} cannot be read ({error}); repair it, or pass --restart_behavior=restart") from error
+
+
+def finish(cfg: Any) -> Any:
+    """Fill in what follows from other flags, then check."""
+    if cfg.seed is None:
+        cfg.seed = secrets.randbelow(2**31)
+    if cfg.context_seed is None:
+        cfg.context_seed = cfg.seed
+    explicit_policies = cfg.cli_args.get("num_policies")
+    cfg.num_policies = num_policies(cfg)
+    if explicit_policies not in (None, cfg.num_policies):
+        raise UsageError(
+            f"--num_policies={explicit_policies}: it follows from --max_pure_expl_steps and --explorer,"
+            f" here {cfg.num_policies}; leave the flag out"
+        )
+    check(cfg)
+    return cfg
+
+
+def num_policies(cfg: Any) -> int:
+    """1 for the baseline and for an explorer that acts in the actor; 2 if the explorer is a policy."""
+    return 2 if cfg.max_pure_expl_steps > 0 and resolve_explorer(cfg.explorer).learned else 1
+
+
+def check(cfg: Any) -> None:
+    """Refuse what cannot work, in one sentence."""
+    world = world_of(cfg.env)
+    for name in POSITIVE:
+        if not cfg[name] > 0:
+            raise UsageError(f"--{name}={cfg[name]}: allowed are numbers above 0")
+    for name in ("max_pure_expl_steps", "num_contexts", "milestone_step_freq"):
+        if cfg[name] < 0:
+            raise UsageError(f"--{name}={cfg[name]}: allowed are 0 and positive whole numbers")
+    check_sampling(cfg)
+    if cfg.max_pure_expl_steps > 0:
+        check_phases(cfg, world.decisions_per_episode(cfg))
+
+
+def check_sampling(cfg: Any) -> None:
+    if cfg.num_envs_per_worker % cfg.worker_num_splits:
+        raise UsageError(
+            f"--num_envs_per_worker={cfg.num_envs_per_worker}: allowed are multiples of"
+            f" --worker_num_splits={cfg.worker_num_splits}"
+        )
+    if cfg.batch_size % cfg.rollout:
+        raise UsageError(f"--batch_size={cfg.batch_size}: allowed are multiples of --rollout={cfg.rollout}")
+    if cfg.recurrence not in (-1, cfg.rollout) and (cfg.recurrence < 1 or cfg.rollout % cfg.recurrence):
+        raise UsageError(f"--recurrence={cfg.recurrence}: allowed are -1 and divisors of --rollout={cfg.rollout}")
+    if cfg.with_pbt:
+        raise UsageError("--with_pbt=True: population-based training mixes policies of its own; only False is allowed")
+    if cfg.normalize_returns and cfg.with_vtrace:
+        raise UsageError("--with_vtrace=True: allowed only with --normalize_returns=False")
+    if cfg.batched_sampling:
+        raise UsageError("--batched_sampling=True: phases are kept per environment; only False is allowed")
+    if cfg.device == "gpu" and not torch.cuda.is_available():
+        raise UsageError("--device=gpu: torch finds no GPU here; allowed is cpu")
+
+
+def check_phases(cfg: Any, decisions: int) -> None:
+    if cfg.max_pure_expl_steps >= decisions:
+        raise UsageError(
+            f"--max_pure_expl_steps={cfg.max_pure_expl_steps}: an episode of {cfg.env} lasts {decisions} decisions,"
+            f" so allowed are 0 to {decisions - 1}"
+        )
+    if not cfg.async_rl:
+        raise UsageError(
+            f"--async_rl=False: synchronous collection waits for equal numbers of rollouts, which phases do not give;"
+            f" allowed with --max_pure_expl_steps={cfg.max_pure_expl_steps} is only True"
+        )

@@ -1,0 +1,74 @@
+"""The environments that `--env` can name: how each is made, how long an episode lasts, which split it tests on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sample_factory.algo.utils.context import global_model_factory
+from sample_factory.envs.env_utils import register_env
+from sample_factory.model.encoder import Encoder, default_make_encoder_func
+
+from sf_explore_go.errors import UsageError
+from sf_explore_go.grid.illustrative import TIME_LIMIT, IllustrativeEnv
+from sf_explore_go.grid.model import FlatEncoder
+
+MakeEnv = Callable[..., Any]
+DOOM_EPISODE_TICS = 2100
+
+
+@dataclass(frozen=True)
+class World:
+    """One family of environments: a training and a test split."""
+
+    name: str
+    kind: str  # "doom" or "grid"
+    default_preset: str
+
+    @property
+    def splits(self) -> dict[str, str]:
+        """split -> environment name"""
+        return {split: f"{self.name}_{split}" for split in ("train", "test")}
+
+    def decisions_per_episode(self, cfg: Any) -> int:
+        return DOOM_EPISODE_TICS // cfg.env_frameskip if self.kind == "doom" else TIME_LIMIT
+
+
+WORLDS = (
+    World("my_way_home", "doom", "paper"),
+    World("illustrative", "grid", "illustrative"),
+)
+
+
+def world_of(env_name: str | None) -> World:
+    for world in WORLDS:
+        if env_name in world.splits.values():
+            return world
+    names = [name for world in WORLDS for name in world.splits.values()]
+    raise UsageError(f"--env={env_name}: allowed are {', '.join(names)}")
+
+
+def make_doom_env(env_name: str, cfg: Any, env_config: Any, render_mode: str | None = None) -> Any:
+    from sf_explore_go.doom.register import make_my_way_home_env  # loads the engine, which a grid does not need
+
+    return make_my_way_home_env(env_name, cfg, env_config, render_mode)
+
+
+def make_illustrative_env(env_name: str, cfg: Any, env_config: Any, render_mode: str | None = None) -> IllustrativeEnv:
+    return IllustrativeEnv(split=env_name.rsplit("_", 1)[1], render_mode=render_mode)
+
+
+def make_encoder(cfg: Any, obs_space: Any) -> Encoder:
+    """The encoder that belongs to the environment; Sample Factory's own choice for all others."""
+    kinds = {name: world.kind for world in WORLDS for name in world.splits.values()}
+    if kinds.get(cfg.env) == "grid":
+        return FlatEncoder(cfg, obs_space)
+    return default_make_encoder_func(cfg, obs_space)
+
+
+def register_worlds() -> None:
+    """Tell Sample Factory of our environments and encoders; needed in every process that makes them."""
+    makers: dict[str, MakeEnv] = {"doom": make_doom_env, "grid": make_illustrative_env}
+    for world in WORLDS:
+        for name in world.splits.values():
+            register_env(name, makers[world.kind])
+    global_model_factory().register_encoder_factory(make_encoder)
