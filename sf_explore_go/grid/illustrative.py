@@ -1,6 +1,6 @@
 """The paper's illustrative CMDP (section 3.2 and its appendix): a cross in which only the colours change."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -52,7 +52,7 @@ class IllustrativeEnv(gym.Env):
     | contexts | `train`: four backgrounds, each with its own arm; `test`: the four arms on white |
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"]}
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012 - declared so by Gymnasium
 
     def __init__(self, split: str = "train", render_mode: str | None = None) -> None:
         if split not in CONTEXTS:
@@ -88,7 +88,7 @@ class IllustrativeEnv(gym.Env):
             info["episode_extra_stats"] = {"success": float(success)}
         return self._observation(), float(success), success, timed_out, info
 
-    def render(self) -> np.ndarray:
+    def render(self) -> Any:
         picture = (self._observation().transpose(1, 2, 0) * 255).astype(np.uint8)
         return picture.repeat(32, axis=0).repeat(32, axis=1)
 

@@ -42,7 +42,7 @@ class ExploreGoBatcher(Batcher):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        self.slices_for_training = {device: RolloutQueue() for device in self.slices_for_training}
+        self.slices_for_training: dict[str, RolloutQueue] = {device: RolloutQueue() for device in self.traj_tensors}
 
     def init(self) -> None:
         super().init()

@@ -12,11 +12,11 @@ def summary_interval(cfg: Any) -> int:
 
 
 class FrameClock:
-    """Is due at once, and then again whenever another `interval` of frames has begun."""
+    """Is due whenever another `interval` of frames has begun: first at once, or after `begun_at` if that is given."""
 
-    def __init__(self, interval: int) -> None:
+    def __init__(self, interval: int, begun_at: int | None = None) -> None:
         self._interval = interval
-        self._last: int | None = None
+        self._last = None if begun_at is None else begun_at // interval
 
     def is_due(self, frames: int) -> bool:
         tick = frames // self._interval

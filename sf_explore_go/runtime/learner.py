@@ -106,8 +106,11 @@ class ExploreGoLearnerWorker(LearnerWorker):
         # The parent class names its learner inside, so it is replaced here, before anything was initialised.
         self.learner = self.make_learner(cfg, env_info, buffer_mgr, policy_id)
         self._milestones: FrameClock | None = None
-        if policy_id == AGENT and cfg.milestone_step_freq > 0:
-            self._milestones = FrameClock(cfg.milestone_step_freq)
+
+    def init(self) -> None:
+        super().init()
+        if self.learner.policy_id == AGENT and self.cfg.milestone_step_freq > 0:
+            self._milestones = FrameClock(self.cfg.milestone_step_freq, begun_at=self.learner.frames.total())
 
     def on_new_training_batch(self, batch_idx: int) -> None:
         super().on_new_training_batch(batch_idx)

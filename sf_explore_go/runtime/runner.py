@@ -39,6 +39,8 @@ STOP_POLL_SECONDS = 0.25
 class ExploreGoRunner(Runner):
     """What the serial and the parallel runner share. Stands behind them in the method resolution order."""
 
+    total_env_steps_since_resume: int | None
+
     def __init__(self, cfg: Any, unique_name: str | None = None) -> None:
         super().__init__(cfg, unique_name)
         self.policy_msg_handlers[LEARNER_ENV_STEPS] = [self._on_learner_steps]
@@ -53,7 +55,7 @@ class ExploreGoRunner(Runner):
         self._poll_timer.timeout.connect(self._poll)
         self.timers.append(self._poll_timer)
 
-    @signal
+    @signal  # type: ignore[untyped-decorator]
     def stop_learning(self) -> None:
         """Emitted when all sampling has stopped, so that the last checkpoints hold the final frame counts."""
 
@@ -177,7 +179,7 @@ class ExploreGoRunner(Runner):
                 yield (tag if "/" in tag else f"{POLICY_PREFIX[policy_id]}/{tag}"), float(np.mean(values[policy_id]))
 
     def _update_stats_and_print_report(self) -> None:
-        if self.buffer_mgr is None or self.total_env_steps_since_resume is None:
+        if self.buffer_mgr is None or not self.env_steps:
             return
         self.total_env_steps_since_resume = self.frames.total - self.buffer_mgr.frames.restored().total
         self.fps_stats.append((time.time(), self.total_env_steps_since_resume))
