@@ -106,9 +106,10 @@ class DoomEngine:
         except DEATHS as error:
             raise EngineDied(str(error)) from error
 
-    def episode_tics(self) -> int:
-        """How many tics of this episode have been played (those before its start time do not count)."""
-        return int(self._game.get_episode_time() - self._game.get_episode_start_time())
+    @property
+    def living_reward(self) -> float:
+        """The reward of every tic, as the config has it."""
+        return float(self._game.get_living_reward())
 
     def close(self) -> None:
         self._finalizer()

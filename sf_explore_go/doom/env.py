@@ -35,7 +35,7 @@ class MyWayHomeEnv(gymnasium.Env[Picture, int]):
     | space | ``Box(0, 255, uint8)``, RGB, (res_h, res_w, 3), or (3, res_h, res_w) with ``pixel_format="CHW"`` |
     | picture | rendered at 160x120 (256x144 with ``wide_aspect_ratio``) and resized to the nearest pixel, as stock \
 Sample Factory does |
-    | last one | an episode's end has no picture of its own: the last one before it is returned again |
+    | last one | where the engine has no picture of an episode's end, the last one before it is returned again |
 
     | action | held down for ``frameskip`` tics |
     |---|---|
@@ -168,19 +168,23 @@ at an episode's end, as last seen |
             return self._lose_engine(error)
         self._decisions += 1
         self.total_frames += self.frameskip
-        if state is None:
-            return self._end_episode(self._engine, reward)
+        if state is None or reward > 0:
+            return self._end_episode(self._engine, reward, state)
         self._show(state)
         return self._observation, reward, False, False, self._info(num_frames=self.frameskip)
 
-    def _end_episode(self, engine: DoomEngine, reward: float) -> tuple[Picture, float, bool, bool, Info]:
-        """The engine ends an episode when the vest is taken or when time is up; only the vest gives a positive reward.
+    def _end_episode(self, engine: DoomEngine, reward: float, state: Any) -> tuple[Picture, float, bool, bool, Info]:
+        """Only the vest gives a positive reward; that tells success from time-out even where both fall together.
 
-        That tells the two apart even where both fall into one decision.
+        The map's script ends the episode one tic after the reward. Where a decision ends between the two, the engine
+        has a picture left and would want another decision; here the vest ends the episode in every case.
         """
         self._playing = False
         success = reward > 0
-        info = self._info(num_frames=engine.episode_tics() - (self._decisions - 1) * self.frameskip, success=success)
+        if state is not None:
+            self._show(state)
+        # The engine's clock is gone with the map, but every tic has cost the living reward.
+        info = self._info(num_frames=round((reward - success) / engine.living_reward), success=success)
         info["episode_extra_stats"] = {"success": float(success), "engine_failed": 0.0}
         return self._observation.copy(), reward, success, not success, info
 

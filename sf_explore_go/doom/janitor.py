@@ -9,7 +9,8 @@ An engine is told apart by its private folder, a unique path that is on its comm
 process id is remembered, so none can be mistaken, and a parent that dies while an engine starts leaves nothing either.
 
 Linux only: elsewhere there is no /proc to find engines in, and cleaning up rests on `close` and on interpreter exit.
-This file uses the standard library only, since the helper runs without site packages (13 MB, half of it shared, and no CPU time).
+The helper runs without site packages, so this file uses the standard library only. It takes 13 MB, half of it shared,
+and no processor time.
 """
 
 import atexit
