@@ -70,6 +70,14 @@ class PolicyExplorer(LearnedExplorer):
         return RecordingLearner
 
 
+class PlainPolicyExplorer(LearnedExplorer):
+    """The same without recording."""
+
+    @classmethod
+    def learner_class(cls) -> type:
+        return ExploreGoLearner
+
+
 class RecordingLearner(ExploreGoLearner):
     """Saves every batch as it came, and every probability ratio."""
 
