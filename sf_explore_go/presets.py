@@ -108,6 +108,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoder_mlp_layers": [128, 64, 32],
         "nonlinearity": "relu",
         "train_for_env_steps": 50_000,
+        "milestone_step_freq": 2_500,
         "max_pure_expl_steps": 8,
         "explorer": "random",
         "num_contexts": 0,

@@ -32,3 +32,9 @@ def bootstrap_interval(values: Sequence[float], seed: int = 0, resamples: int = 
     picks = np.random.default_rng(seed).integers(0, len(data), size=(resamples, len(data)))
     low, high = np.percentile(data[picks].mean(axis=1), [2.5, 97.5])
     return float(data.mean()), float(low), float(high)
+
+
+def probability_of_improvement(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """The chance that a random run of ours is better than a random run of theirs; ties count half."""
+    a, b = np.asarray(ours, dtype=float)[:, None], np.asarray(theirs, dtype=float)[None, :]
+    return float(((a > b) + 0.5 * (a == b)).mean())

@@ -11,7 +11,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 TIMING_TAGS = ("perf/",)
 
 
-def sf_explore_go(*argv: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def sf_explore_go(
+    *argv: str, cwd: Path | None = None, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run the command to its end; output is captured."""
     return subprocess.run(
         [sys.executable, "-m", "sf_explore_go", *argv],
@@ -19,7 +21,7 @@ def sf_explore_go(*argv: str, cwd: Path | None = None, **environment: str) -> su
         text=True,
         stdin=subprocess.DEVNULL,
         cwd=cwd,
-        env=os.environ | {"PYTHONPATH": str(Path.cwd())} | environment,
+        env=os.environ | {"PYTHONPATH": str(Path.cwd())} | (environment or {}),
         timeout=280,
         check=False,
     )
@@ -27,7 +29,7 @@ def sf_explore_go(*argv: str, cwd: Path | None = None, **environment: str) -> su
 
 def train(folder: Path, name: str, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A training that must succeed."""
-    result = sf_explore_go("train", f"--train_dir={folder}", f"--experiment={name}", *flags, **environment)
+    result = sf_explore_go("train", f"--train_dir={folder}", f"--experiment={name}", *flags, environment=environment)
     assert result.returncode == 0, result.stderr[-3000:]
     return result
 
