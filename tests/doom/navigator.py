@@ -88,10 +88,10 @@ def _centre(cell: Cell) -> tuple[float, float]:
 def _sees(a: tuple[float, float], b: tuple[float, float]) -> bool:
     """Whether the player can walk from a to b in a straight line."""
     samples = np.linspace(a, b, 2 + int(np.hypot(b[0] - a[0], b[1] - a[1]) / 4))[1:]
-    rows, columns = _fine_grid().cells_of(samples).T
-    return bool(_fine_grid().free[rows, columns].all())
+    rows, columns = _sight_grid().cells_of(samples).T
+    return bool(_sight_grid().free[rows, columns].all())
 
 
 @cache
-def _fine_grid() -> CellGrid:
-    return make_grid(stock_geometry(), 4.0, 18.0)
+def _sight_grid() -> CellGrid:
+    return make_grid(stock_geometry(), CELL, 18.0)
