@@ -12,6 +12,7 @@ What ViZDoom leaves to its user and is done here:
 
 import ctypes
 import os
+import secrets
 import shlex
 import signal
 import tempfile
@@ -58,7 +59,9 @@ class DoomEngine:
     """A running engine in its first episode. Not to be shared between threads or with forked children."""
 
     def __init__(self, settings: EngineSettings, map_name: str, seed: int) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="sf_explore_go_doom_"))
+        self._folder = Path(tempfile.gettempdir()) / f"sf_explore_go_doom_{secrets.token_hex(8)}"
+        JANITOR.guard(self._folder)  # before anything exists that could be left behind
+        self._folder.mkdir(mode=0o700)
         self._game = _make_game(settings, self._folder)
         self.pid: int | None = None  # None where processes cannot be found by command line
         self._finalizer = weakref.finalize(self, _dispose, self._game, self._folder, os.getpid())
@@ -66,7 +69,6 @@ class DoomEngine:
         self._start(map_name, seed)
 
     def _start(self, map_name: str, seed: int) -> None:
-        JANITOR.guard(self._folder)
         self._game.set_doom_map(map_name)
         self._game.set_seed(seed)
         try:
