@@ -6,7 +6,8 @@ helper, which is this file run as a script. The helper waits for its parent to e
 parent left behind and removes their files.
 
 An engine is told apart by its private folder, a unique path that is on its command line from its first moment. No
-process id is remembered, so none can be mistaken, and a parent that dies while an engine starts leaves nothing either.
+process id is remembered, so none can be mistaken, and a parent that dies while its engine starts leaves none either
+(at worst two small message queues, if it dies in the millisecond before the engine's process exists).
 
 Linux only: elsewhere there is no /proc to find engines in, and cleaning up rests on `close` and on interpreter exit.
 The helper runs without site packages, so this file uses the standard library only. It takes 13 MB, half of it shared,

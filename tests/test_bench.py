@@ -1,0 +1,46 @@
+"""The bench verb: its table and its numbers; how fast is for `make bench` to say."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sf_explore_go.bench import Row, format_table, main
+from sf_explore_go.errors import UsageError
+
+
+def test_quick_run_writes_every_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "bench.json"
+    assert main(["env", "--quick", "--turns=2", f"--json={target}"]) == 0
+    rows = json.loads(target.read_text())["env"]
+    assert [row["quantity"] for row in rows] == ["decisions/s", "resets/s"]
+    for row in rows:
+        assert len(row["ours"]) == len(row["stock"]) == 2
+        assert min(row["ours"] + row["stock"]) > 0
+        ratios = np.array(row["ours"]) / np.array(row["stock"])
+        assert row["median_ratio"] == pytest.approx(np.median(ratios))
+    assert "decisions/s" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
+
+
+def test_the_ratio_is_the_median_over_turns() -> None:
+    table = format_table("env", [Row("resets/s", ours=[100.0, 220.0, 300.0], stock=[100.0, 200.0, 100.0])])
+    assert table.split("\n")[1].split() == ["resets/s", "220", "100", "1.100", "1.000", "to", "3.000"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["engine"], r"^bench engine: allowed are env"),
+        (["--turns=0"], r"^--turns=0: allowed are whole numbers from 1$"),
+        (
+            ["--json=/no/such/folder/x.json"],
+            r"^--json=/no/such/folder/x.json: the folder /no/such/folder does not exist$",
+        ),
+        (["--turn=3"], r"^bench: unrecognized arguments: --turn=3$"),
+    ],
+)
+def test_bad_input_is_refused(argv: list[str], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        main(argv)
