@@ -1,5 +1,8 @@
 """Flags: presets, the authors' command line, and refusals in one sentence."""
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -88,3 +91,38 @@ def test_synchronous_mode_is_fine_for_the_baseline() -> None:
 def test_a_gpu_that_is_not_there_is_refused() -> None:
     with pytest.raises(UsageError, match=r"--device=gpu: torch finds no GPU here; allowed is cpu"):
         parse_train_args([DOOM, "--device=gpu", "--experiment=none"])
+
+
+def saved_run(folder: Path, **values: object) -> list[str]:
+    """A run's folder with a saved configuration; returns the flags that name it."""
+    flags = [GRID, f"--train_dir={folder}", "--experiment=run"]
+    (folder / "run").mkdir()
+    (folder / "run/config.json").write_text(json.dumps(parse_train_args([*flags, "--seed=5"]) | values))
+    return flags
+
+
+def test_resume_takes_what_was_saved_and_the_command_line_wins(tmp_path: Path) -> None:
+    flags = saved_run(tmp_path, gamma=0.123, rollout=10, batch_size=10)
+    cfg = parse_train_args([*flags, "--batch_size=20"])
+    assert (cfg.seed, cfg.gamma, cfg.rollout, cfg.batch_size) == (5, 0.123, 10, 20)
+
+
+def test_a_saved_overwrite_never_reaches_a_resume(tmp_path: Path) -> None:
+    flags = saved_run(tmp_path, restart_behavior="overwrite", train_dir="/elsewhere")
+    cfg = parse_train_args(flags)
+    assert (cfg.restart_behavior, cfg.train_dir) == ("resume", str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "\x00"])
+def test_a_damaged_saved_configuration_is_one_sentence(tmp_path: Path, text: str) -> None:
+    flags = saved_run(tmp_path)
+    (tmp_path / "run/config.json").write_text(text)
+    with pytest.raises(UsageError, match=r"config.json cannot be read .* pass --restart_behavior=restart"):
+        parse_train_args(flags)
+
+
+def test_help_lists_our_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_train_args(["--help"])
+    assert ended.value.code == 0
+    assert "--max_pure_expl_steps" in capsys.readouterr().out

@@ -1,0 +1,53 @@
+"""The real command line: train, evaluate twice, report."""
+
+import csv
+from pathlib import Path
+
+from tests.e2e.cli import sf_explore_go, train
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / "evaluation.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_evaluation_is_repeatable_whatever_the_number_of_environments(tmp_path: Path) -> None:
+    train(
+        tmp_path,
+        "run",
+        "--env=illustrative_train",
+        "--train_for_env_steps=3000",
+        "--seed=2",
+        "--milestone_step_freq=1000",
+    )
+    command = ("evaluate", f"--train_dir={tmp_path}", "--experiment=run", "--episodes=40", "--checkpoint=all")
+    tables = []
+    for num_envs in (1, 8, 8):
+        result = sf_explore_go(*command, f"--num_envs={num_envs}")
+        assert result.returncode == 0, result.stderr
+        tables.append(rows(tmp_path / "run"))
+    assert tables[0] == tables[1] == tables[2]
+    assert [row["split"] for row in tables[0]] == ["test", "train"] * 3
+    assert [int(row["frames"]) // 1000 for row in tables[0]] == [1, 1, 2, 2, 3, 3]
+    assert sf_explore_go("report", str(tmp_path), f"--out={tmp_path / 'report'}").returncode == 0
+
+
+def test_bad_input_is_one_sentence_and_exit_status_2(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty/config.json").write_text('{"env": "illustrative_train"}')
+    for argv in (
+        ("evaluate", "--experiment=nobody"),
+        ("evaluate", "--experiment=empty"),
+        ("evaluate", "--experiment=empty", "--episodes=0"),
+        ("evaluate", "--experiment=empty", "--checkpoint=no/such/file"),
+        ("train", "--env=my_way_home_train", "--num_contexts=-3"),
+        ("train", "--env=no_such_env"),
+        ("nonsense",),
+    ):
+        folder = () if argv == ("nonsense",) else (f"--train_dir={tmp_path}",)
+        result = sf_explore_go(*argv, *folder, cwd=tmp_path)
+        complaint = [line for line in result.stderr.splitlines() if line.startswith("sf-explore-go:")]
+        assert result.returncode == 2, argv
+        assert len(complaint) == 1, result.stderr
+        assert "Traceback" not in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty"]
