@@ -24,6 +24,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -172,9 +173,14 @@ class Janitor:
         try:
             self._write(*words)
         except BrokenPipeError:  # no helper yet, or it was killed
-            self._start()
-            for folder, instance in self._guarded.items():
-                self._write("guard", folder, instance)
+            try:
+                self._start()
+                for folder, instance in self._guarded.items():
+                    self._write("guard", folder, instance)
+            except OSError as error:
+                warnings.warn(
+                    f"engines may be left behind by a crash, since their guard cannot run: {error}", stacklevel=4
+                )
 
     def _write(self, *words: str) -> None:
         if self._helper is None or self._helper.stdin is None:

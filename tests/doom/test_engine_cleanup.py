@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from sf_explore_go.doom.env import MyWayHomeEnv
-from sf_explore_go.doom.janitor import JANITOR
+from sf_explore_go.doom.janitor import JANITOR, Janitor
 
 ROOT = Path(__file__).parents[2]
 SHARED_MEMORY = Path("/dev/shm")
@@ -119,6 +119,12 @@ def test_nothing_is_left(end: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [], "nothing is written into the working directory"
 
 
+def test_a_working_directory_that_cannot_be_written() -> None:
+    process = start("env = make(); report(env); env.close()", Path("/proc"))
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP, signal.SIGSEGV])
 def test_nothing_is_left_after_a_signal(number: signal.Signals, tmp_path: Path) -> None:
     process = start("env = make(); report(env); time.sleep(600)", tmp_path)
@@ -171,6 +177,14 @@ def test_nothing_is_left_when_the_process_dies_while_its_engine_starts(
     process.communicate(timeout=20)
     assert wait_until(lambda: not any(tmp_path.glob("sf_explore_go_doom_*")))
     assert wait_until(lambda: not engines_in(tmp_path)), engines_in(tmp_path)
+
+
+def test_a_helper_that_cannot_run_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    janitor = Janitor()
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.warns(UserWarning, match="engines may be left behind by a crash"):
+        janitor.guard(Path("/no/such/folder"))
+    janitor.release(Path("/no/such/folder"))
 
 
 def engines_in(folder: Path) -> list[int]:
