@@ -20,7 +20,7 @@ $(STAMP): requirements.txt requirements-dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
-demo: setup  ## build the scenario, play it, draw the map
+demo: setup  ## build the scenario, train both arms small and real, draw the curves (10 minutes)
 	$(BIN)/python -m sf_explore_go.demo
 
 test: setup lint  ## every quick test (under 10 minutes on 2 cores)

@@ -1,8 +1,15 @@
-"""`make demo`: build the scenario, play a few random episodes in real ViZDoom, and draw where they went."""
+"""`make demo`: the whole way in a few minutes, without a GPU.
 
+Build the scenario and draw it with a few random episodes; train the illustrative CMDP in both arms, evaluate and draw
+the curves; train My Way Home for a short while in both arms. Everything goes through the command line that users have.
+"""
+
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -64,14 +71,87 @@ def play_and_draw(episodes: int, picture: Path) -> None:
     print(f"Map with their paths: {picture}")
 
 
+def command(log: Path, *argv: str) -> str:
+    """Run one of our verbs; its output goes to the log and is returned."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}  # networks this small are slower with more threads
+    words = [sys.executable, "-m", "sf_explore_go", *argv]
+    with log.open("a+") as file:
+        begin = file.tell()
+        status = subprocess.run(words, stdout=file, stderr=file, stdin=subprocess.DEVNULL, env=environment, check=False)
+        file.seek(begin)
+        output = file.read()
+    if status.returncode != 0:
+        raise UsageError(f"`sf-explore-go {' '.join(argv)}` ended with status {status.returncode}; its log is {log}")
+    return output
+
+
+def train_and_evaluate(runs: Path, name: str, train_flags: Sequence[str], evaluate_flags: Sequence[str]) -> None:
+    """One run and its evaluation. A demo that was stopped goes on; one that has ended is not repeated."""
+    if (runs / name / "evaluation.csv").is_file():
+        print(f"  {name}: already there")
+        return
+    begin = time.perf_counter()
+    where = (f"--train_dir={runs}", f"--experiment={name}")
+    command(runs / f"{name}.log", "train", *where, *train_flags)
+    lines = command(runs / f"{name}.log", "evaluate", *where, *evaluate_flags).strip().splitlines()
+    success = {split: line.split()[2] for line in lines for split in ("train", "test") if line.split()[1:2] == [split]}
+    took = f"{time.perf_counter() - begin:.0f} s"
+    print(f"  {name}: success {success['train']} on training contexts, {success['test']} on test contexts ({took})")
+
+
+def experiment(runs: Path, report: Path, title: str, jobs: Sequence[tuple], at_once: int) -> None:
+    """Train and evaluate all jobs (name, training flags, evaluation flags), then draw them."""
+    with ThreadPoolExecutor(at_once) as pool:
+        for job in [pool.submit(train_and_evaluate, runs, *job) for job in jobs]:
+            job.result()
+    table = command(report / "report.log", "report", str(runs), f"--out={report}", f"--title={title}")
+    print("\n".join(line for line in table.splitlines() if line.startswith("|")))
+    print(f"Curves: {report / 'figure.png'}")
+
+
+def illustrative(folder: Path, seeds: int, frames: int) -> None:
+    print(f"Illustrative CMDP: {seeds} seeds with and without an explore phase, {frames} steps each ...")
+    flags = ("--env=illustrative_train", f"--train_for_env_steps={frames}", f"--milestone_step_freq={frames // 10}")
+    jobs = [
+        (f"k{steps}_seed{seed}", (*flags, f"--max_pure_expl_steps={steps}", f"--seed={seed}"), ("--checkpoint=all",))
+        for seed in range(seeds)
+        for steps in (0, 8)
+    ]
+    title = "Illustrative CMDP: success on training colours and on white"
+    experiment(folder / "runs/illustrative", folder / "illustrative", title, jobs, at_once=2)
+
+
+def my_way_home(folder: Path, seconds: int, episodes: int) -> None:
+    print(
+        f"My Way Home: {seconds} s of training per arm. That is far too short to learn it; it shows that all works ..."
+    )
+    flags = ("--env=my_way_home_train", "--preset=laptop", f"--train_for_seconds={seconds}", "--seed=0")
+    jobs = [
+        (f"k{steps}", (*flags, f"--max_pure_expl_steps={steps}"), (f"--episodes={episodes}",)) for steps in (0, 200)
+    ]
+    title = "My Way Home after a moment of training"
+    experiment(folder / "runs/my_way_home", folder / "my_way_home", title, jobs, at_once=1)
+
+
 def main(argv: Sequence[str]) -> int:
-    parser = ArgumentParser(prog="demo", description="Play a few random episodes and draw the map with their paths.")
-    parser.add_argument("--episodes", type=int, default=5)
-    parser.add_argument("--picture", type=Path, default=Path("demo_output/map.png"))
+    parser = ArgumentParser(prog="demo", description=__doc__.splitlines()[0])
+    parser.add_argument("--episodes", type=int, default=5, help="random episodes to draw")
+    parser.add_argument("--folder", type=Path, default=Path("demo_output"), help="where everything is written")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of the illustrative CMDP, per arm; 0 leaves it out")
+    parser.add_argument("--frames", type=int, default=50_000, help="steps of each of its runs")
+    parser.add_argument("--seconds", type=int, default=60, help="My Way Home, per arm; 0 leaves it out")
+    parser.add_argument("--eval_episodes", type=int, default=24, help="My Way Home, per arm and split")
     options = parser.parse_args(argv)
-    if options.episodes < 1:
-        raise UsageError(f"--episodes={options.episodes}: allowed are whole numbers from 1")
-    play_and_draw(options.episodes, options.picture)
+    for name, least in (("episodes", 1), ("seeds", 0), ("frames", 1000), ("seconds", 0), ("eval_episodes", 1)):
+        if getattr(options, name) < least:
+            raise UsageError(f"--{name}={getattr(options, name)}: allowed are whole numbers from {least}")
+    play_and_draw(options.episodes, options.folder / "map.png")
+    if options.seeds:
+        illustrative(options.folder, options.seeds, options.frames)
+    if options.seconds:
+        my_way_home(options.folder, options.seconds, options.eval_episodes)
+    print(f"Done. To look around: tensorboard --logdir {options.folder / 'runs'}")
     return 0
 
 

@@ -1,3 +1,5 @@
+"""The demo, shortened."""
+
 from pathlib import Path
 
 import pytest
@@ -6,15 +8,23 @@ from sf_explore_go.demo import main
 from sf_explore_go.errors import UsageError
 
 
-def test_demo_ends_with_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    picture = tmp_path / "new" / "map.png"
-    assert main(["--episodes=2", f"--picture={picture}"]) == 0
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    lines = capsys.readouterr().out.strip().split("\n")
-    assert sum(line.startswith("  goal ") for line in lines) == 2
-    assert lines[-1].endswith(str(picture))
+@pytest.mark.timeout(400)
+def test_demo_trains_both_arms_and_ends_with_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "new"
+    flags = [f"--folder={folder}", "--episodes=2", "--seeds=1", "--frames=1000", "--seconds=20", "--eval_episodes=2"]
+    assert main(flags) == 0
+    for picture in ("map.png", "illustrative/figure.png", "my_way_home/figure.png"):
+        assert (folder / picture).read_bytes().startswith(b"\x89PNG")
+    out = capsys.readouterr().out
+    assert sum(line.startswith("  goal ") for line in out.splitlines()) == 2
+    for run in ("k0_seed0", "k8_seed0", "k0", "k200"):
+        assert f"  {run}: success " in out
+    # a second call draws again, without training again
+    assert main([*flags, "--seconds=0"]) == 0
+    assert capsys.readouterr().out.count("already there") == 2
 
 
-def test_demo_refuses_no_episodes() -> None:
-    with pytest.raises(UsageError, match=r"^--episodes=0: allowed are whole numbers from 1$"):
-        main(["--episodes=0"])
+@pytest.mark.parametrize(("flag", "allowed"), [("--episodes=0", "1"), ("--seeds=-1", "0"), ("--frames=10", "1000")])
+def test_demo_refuses_bad_numbers(flag: str, allowed: str) -> None:
+    with pytest.raises(UsageError, match=rf"^{flag}: allowed are whole numbers from {allowed}$"):
+        main([flag])

@@ -36,6 +36,7 @@ CONTEXTS: dict[str, tuple[tuple[tuple[int, int, int], Cell], ...]] = {
     "test": tuple((WHITE, end) for end in ARM_ENDS),
 }
 TIME_LIMIT = 20
+ON_CROSS = tuple(tuple(row == 2 or column == 2 for column in range(5)) for row in range(5))
 
 
 class IllustrativeEnv(gym.Env):
@@ -108,5 +109,5 @@ def next_cell(cell: Cell, action: int) -> Cell:
     if (cell, action) in SHORTCUTS:
         return SHORTCUTS[cell, action]
     row, column = cell[0] + MOVES[action][0], cell[1] + MOVES[action][1]
-    on_cross = (row == 2 or column == 2) and 0 <= row < 5 and 0 <= column < 5
-    return (row, column) if on_cross else cell
+    inside = 0 <= row < 5 and 0 <= column < 5
+    return (row, column) if inside and ON_CROSS[row][column] else cell

@@ -11,6 +11,7 @@ from sample_factory.algo.sampling.non_batched_sampling import ActorState
 from sample_factory.algo.utils.misc import EPISODIC, POLICY_ID_KEY
 
 from sf_explore_go.explorers.base import ActorExplorer
+from sf_explore_go.phases.messages import EXPLORE_PHASE, phase_message
 from sf_explore_go.phases.schedule import Phase, PhaseSchedule
 from sf_explore_go.phases.trajectories import ENV_INDEX, PHASE_INDEX, PHASE_STEP, OpenRollout
 
@@ -42,6 +43,7 @@ class ExploreGoActor(ActorState):
         self._returns = [0.0, 0.0]  # of this episode, by phase
         self._steps = [0, 0]
         self._episode = -1  # counts the episodes of this environment
+        self._visited: list[tuple[float, float]] = []  # positions of the running explore phase, if the world has any
 
     # -- who acts ------------------------------------------------------------------------------------------------
 
@@ -108,6 +110,8 @@ class ExploreGoActor(ActorState):
         self._returns[phase] += float(raw_reward)
         self._steps[phase] += 1
         self.last_obs = next_obs
+        if phase is Phase.EXPLORE and "position" in info:
+            self._visited.append(info["position"])
         if rollout is not None:
             self._write_outcome(rollout, reward, ended or switches, truncated)
             if phase is Phase.EXPLORE:
@@ -116,10 +120,11 @@ class ExploreGoActor(ActorState):
 
         reports: list[dict] = []
         if ended:
-            reports = self._episode_reports(info)
+            reports = self._phase_report(go_start=None) + self._episode_reports(info)
             self._update_training_info()
             self.begin_episode(next_obs)
         elif switches:
+            reports = self._phase_report(go_start=info.get("position"))
             self._hand_over(Phase.GO)
         return self._send_if_full(rollout), reports
 
@@ -147,6 +152,14 @@ class ExploreGoActor(ActorState):
         return [rollout.send(self.name, self.cfg.rollout)]
 
     # -- statistics ----------------------------------------------------------------------------------------------
+
+    def _phase_report(self, go_start: tuple[float, float] | None) -> list[dict]:
+        """Where the explore phase that ends now has been; nothing if it was reported already, or never began."""
+        if not self._visited:
+            return []
+        message = {EXPLORE_PHASE: phase_message(self._visited, go_start), POLICY_ID_KEY: AGENT}
+        self._visited = []
+        return [message]
 
     def _episode_reports(self, info: dict) -> list[dict]:
         """Statistics of the episode that has just ended: the go phase as the agent's, the explore phase beside it."""

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-POINTS_PER_RUN = 1000
+POINTS_PER_RUN = 200
 MAX_SUMMARY_INTERVAL = 250_000  # frames
 
 
 def summary_interval(cfg: Any) -> int:
-    """Frames between two points of a curve when summaries follow frames: about a thousand points per run."""
+    """Frames between two points of a curve when summaries follow frames: about two hundred points per run."""
     return min(max(1, cfg.train_for_env_steps // POINTS_PER_RUN), MAX_SUMMARY_INTERVAL)
 
 

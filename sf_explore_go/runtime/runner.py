@@ -22,6 +22,8 @@ from signal_slot.signal_slot import Timer, signal
 
 from sf_explore_go.errors import UsageError
 from sf_explore_go.explorers.base import resolve_explorer
+from sf_explore_go.monitoring.coverage import Coverage, world_cells
+from sf_explore_go.phases.messages import EXPLORE_PHASE
 from sf_explore_go.runtime.accounting import Frames
 from sf_explore_go.runtime.batcher import ExploreGoBatcher
 from sf_explore_go.runtime.buffers import ExploreGoBufferMgr
@@ -29,6 +31,7 @@ from sf_explore_go.runtime.clock import FrameClock, summary_interval
 from sf_explore_go.runtime.learner import ExploreGoLearnerWorker
 from sf_explore_go.runtime.sampler import ExploreGoParallelSampler, ExploreGoSerialSampler
 from sf_explore_go.runtime.stopping import StopRequest
+from sf_explore_go.worlds import world_of
 
 # what episodes report -> the tag under which it is plotted; other keys with a slash keep their name
 EPISODE_TAGS = {"reward": "return", "len": "length", "success": "success", "true_objective": None}
@@ -46,8 +49,10 @@ class ExploreGoRunner(Runner):
         self.policy_msg_handlers[LEARNER_ENV_STEPS] = [self._on_learner_steps]
         self.policy_msg_handlers[TRAIN_STATS] = [self._on_train_stats]
         self.policy_msg_handlers[EPISODIC] = [self._on_episode]
+        self.policy_msg_handlers[EXPLORE_PHASE] = [self._on_explore_phase]
         self.stop_request = StopRequest()
         self.final_frames = Frames(0, 0)
+        self.coverage: Coverage | None = None  # made when the first explore phase is reported
         self._summary_clock = FrameClock(summary_interval(cfg))
         self._sampling_components: set[str] = set()
         self._learning_told_to_stop = False
@@ -147,6 +152,12 @@ class ExploreGoRunner(Runner):
                 ]
             runner.policy_avg_stats[key][policy_id].append(value)
 
+    @staticmethod
+    def _on_explore_phase(runner: "ExploreGoRunner", msg: dict, policy_id: int) -> None:
+        if runner.coverage is None:
+            runner.coverage = Coverage(world_cells(world_of(runner.cfg.env)))
+        runner.coverage.add(**msg[EXPLORE_PHASE])
+
     # -- summaries -----------------------------------------------------------------------------------------------
 
     def _report_experiment_summaries(self) -> None:
@@ -166,6 +177,8 @@ class ExploreGoRunner(Runner):
         main.add_scalar("phases/explore_share", frames.explore / frames.total, frames.total)
         main.add_scalar("phases/explore_frames", frames.explore, frames.total)
         main.add_scalar("phases/go_frames", frames.go, frames.total)
+        for tag, value in self.coverage.scalars().items() if self.coverage is not None else ():
+            main.add_scalar(tag, value, frames.total)
         fps = self._get_perf_stats()[0][0]
         if not np.isnan(fps):
             main.add_scalar("perf/frames_per_second", fps, frames.total)

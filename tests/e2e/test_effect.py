@@ -1,0 +1,37 @@
+"""The fast proof: on the illustrative CMDP, Explore-Go generalises where the baseline does not."""
+
+import csv
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SEEDS = (0, 2, 3)
+
+
+def final_success(folder: Path, split: str) -> float:
+    with (folder / "evaluation.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["split"] == split]
+    return float(rows[-1]["success_rate"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_explore_go_generalises_to_white(tmp_path: Path) -> None:
+    tool = tmp_path / "tool"
+    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sf_explore_go "$@"\n')
+    tool.chmod(0o755)
+    command = ["bash", "launch/illustrative.sh", str(tmp_path / "runs"), " ".join(map(str, SEEDS)), "2"]
+    subprocess.run(command, check=True, env=os.environ | {"SF_EXPLORE_GO": str(tool)}, stdin=subprocess.DEVNULL)
+    success = {
+        (steps, split): [final_success(tmp_path / "runs" / f"k{steps}_seed{seed}", split) for seed in SEEDS]
+        for steps in (0, 8)
+        for split in ("train", "test")
+    }
+    assert min(success[0, "train"]) > 0.9
+    assert min(success[8, "train"]) > 0.9
+    assert statistics.mean(success[8, "test"]) > 0.9
+    assert statistics.mean(success[8, "test"]) > statistics.mean(success[0, "test"]) + 0.1
