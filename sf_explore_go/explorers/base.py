@@ -17,6 +17,7 @@ from sf_explore_go.errors import UsageError
 
 EXPLORERS: dict[str, str] = {
     "random": "sf_explore_go.explorers.random:RandomExplorer",
+    "e3b": "sf_explore_go.explorers.e3b:E3BExplorer",
 }
 
 
@@ -28,6 +29,10 @@ class Explorer:
     @classmethod
     def check(cls, action_space: gym.Space) -> None:
         """Raise a UsageError if the explorer cannot act in this space."""
+
+    @classmethod
+    def check_cfg(cls, cfg: Any) -> None:
+        """Raise a UsageError if one of the explorer's own flags has a bad value."""
 
 
 class ActorExplorer(Explorer):
