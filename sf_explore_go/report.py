@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from sf_explore_go.arguments import ArgumentParser
 from sf_explore_go.errors import UsageError
@@ -124,6 +125,8 @@ def draw_curves(axes: Axes, arms: Sequence[Arm], interval: int) -> None:
     axes.set_xlabel("total environment frames (both phases)")
     axes.set_ylabel("success rate")
     axes.set_ylim(-0.03, 1.03)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -140,9 +143,9 @@ def draw_finals(axes: Axes, arms: Sequence[Arm]) -> None:
             axes.errorbar(
                 column + offset + 0.13, mean, [[mean - low], [high - mean]], fmt="_", color="black", capsize=3
             )
-            axes.annotate(split, (column + offset, -0.11), ha="center", fontsize=8, annotation_clip=False)
+            axes.annotate(split, (column + offset, -0.1), ha="center", fontsize=8, annotation_clip=False)
     axes.set_xticks(range(len(arms)), [arm.name.replace(", ", "\n") for arm in arms], fontsize=8)
-    axes.tick_params(axis="x", pad=14, length=0)
+    axes.tick_params(axis="x", pad=24, length=0)
     axes.set_ylim(-0.03, 1.03)
     axes.set_title("final, one point per seed", fontsize=10)
     axes.grid(axis="y", alpha=0.3)

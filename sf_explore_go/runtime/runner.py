@@ -53,6 +53,7 @@ class ExploreGoRunner(Runner):
         self.stop_request = StopRequest()
         self.final_frames = Frames(0, 0)
         self.coverage: Coverage | None = None  # made when the first explore phase is reported
+        self._first_frame_time: float | None = None
         self._summary_clock = FrameClock(summary_interval(cfg))
         self._sampling_components: set[str] = set()
         self._learning_told_to_stop = False
@@ -108,8 +109,11 @@ class ExploreGoRunner(Runner):
         return self.buffer_mgr.frames.read() if self.buffer_mgr is not None else Frames(0, 0)
 
     def _should_end_training(self) -> bool:
-        self.total_train_seconds = time.time() - self.start_time
-        out_of_frames = self.frames.total >= self.cfg.train_for_env_steps
+        frames = self.frames
+        if self._first_frame_time is None and frames != self.buffer_mgr.frames.restored():
+            self._first_frame_time = time.time()
+        self.total_train_seconds = time.time() - (self._first_frame_time or time.time())
+        out_of_frames = frames.total >= self.cfg.train_for_env_steps
         return out_of_frames or self.total_train_seconds >= self.cfg.train_for_seconds
 
     def _after_training_iteration(self, training_iteration_since_resume: int) -> None:
