@@ -11,6 +11,7 @@ from sf_explore_go.errors import UsageError
 VERBS: dict[str, tuple[str, str]] = {
     "train": ("sf_explore_go.train", "train an agent, with or without an explore phase"),
     "evaluate": ("sf_explore_go.evaluate", "play a trained agent on training and test contexts"),
+    "coverage": ("sf_explore_go.coverage_command", "how much of the map an explorer sees"),
     "report": ("sf_explore_go.report", "curves and tables over seeds, by arm"),
     "map": ("sf_explore_go.doom.map_command", "draw the labyrinth and print the contexts of a set"),
     "scenario": ("sf_explore_go.doom.scenario_command", "build and check the scenario WADs"),

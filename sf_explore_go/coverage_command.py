@@ -1,0 +1,171 @@
+"""`sf-explore-go coverage`: how much of the map an explorer sees in phases of full length.
+
+Phase i starts in the same context whatever the explorer, so explorers compare: the one that a run has trained, or any
+explorer that acts by itself, by name.
+"""
+
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from sample_factory.algo.utils.make_env import make_env_func_non_batched
+from sample_factory.utils.attr_dict import AttrDict
+
+from sf_explore_go.arguments import ArgumentParser
+from sf_explore_go.errors import UsageError
+from sf_explore_go.evaluate import Player, load_config
+from sf_explore_go.explorers.base import ActorExplorer, resolve_explorer
+from sf_explore_go.monitoring.coverage import Coverage, world_cells
+from sf_explore_go.runtime.checkpoints import read_checkpoint
+from sf_explore_go.seeding import derive_seed
+from sf_explore_go.statistics import bootstrap_interval
+from sf_explore_go.worlds import register_worlds, world_of
+
+
+class Explores(Protocol):
+    """Chooses the actions of one phase."""
+
+    def begin(self, obs: dict[str, Any], seed: int) -> None: ...
+
+    def act(self, obs: dict[str, Any]) -> Any: ...
+
+
+class ByItself:
+    """An explorer that needs no policy."""
+
+    def __init__(self, explorer_class: type[ActorExplorer], action_space: Any, cfg: Any) -> None:
+        self._make = lambda seed: explorer_class(action_space, seed, cfg)
+
+    def begin(self, obs: dict[str, Any], seed: int) -> None:
+        self._explorer = self._make(seed)
+        self._explorer.begin_phase(obs)
+
+    def act(self, obs: dict[str, Any]) -> Any:
+        return self._explorer.act(obs)
+
+
+class Trained:
+    """The explorer that a run has trained, policy 1."""
+
+    def __init__(self, player: Player) -> None:
+        self._player = player
+
+    def begin(self, obs: dict[str, Any], seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._rnn_state = torch.zeros((1, self._player.rnn_size))
+
+    def act(self, obs: dict[str, Any]) -> Any:
+        actions, self._rnn_state = self._player.act([obs], self._rnn_state, [self._rng.random()])
+        return actions[0]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came out: the coverage, and the share of the map that each phase saw."""
+
+    name: str
+    coverage: Coverage
+    steps: int
+
+    def row(self) -> dict[str, Any]:
+        mean, low, high = bootstrap_interval(self.coverage.shares().tolist())
+        together = self.coverage.scalars()["coverage/together"]
+        return {
+            "explorer": self.name, "phases": len(self.coverage), "steps": self.steps, "per_phase": mean,
+            "low": low, "high": high, "together": together,
+        }  # fmt: skip
+
+
+def measure(name: str, explorer: Explores, env: Any, cfg: AttrDict, *, phases: int, steps: int, seed: int) -> Measured:
+    """Play `phases` explore phases of `steps` decisions (fewer where the episode ends)."""
+    coverage = Coverage(world_cells(world_of(cfg.env)), phases_kept=phases)
+    for phase in range(phases):
+        observations, infos = env.reset(seed=derive_seed(seed, "phase", phase))
+        explorer.begin(observations[0], derive_seed(seed, "explorer", phase))
+        positions, ended = [infos[0]["position"]], False
+        while not ended and len(positions) <= steps:
+            observations, _, terminated, truncated, infos = env.step([explorer.act(observations[0])])
+            positions.append(infos[0]["position"])
+            ended = terminated[0] or truncated[0]
+        coverage.add(positions, None if ended else positions[-1])
+    return Measured(name, coverage, steps)
+
+
+def newest_explorer(folder: Path) -> Path:
+    found = sorted((folder / "checkpoint_p1").glob("checkpoint_*.pth"))
+    if not found:
+        raise UsageError(f"{folder} holds no checkpoint of a learned explorer; name another one with --explorer")
+    return found[-1]
+
+
+def make_explorer(name: str, folder: Path, cfg: AttrDict, env: Any) -> Explores:
+    """`trained`, or the name of an explorer that acts by itself."""
+    if name == "trained":
+        return Trained(Player(cfg, env, read_checkpoint(newest_explorer(folder), "cpu"), greedy=False))
+    explorer_class = resolve_explorer(name)
+    if not issubclass(explorer_class, ActorExplorer):
+        raise UsageError(
+            f"--explorers={name}: it must be trained first; allowed are trained and explorers without policy"
+        )
+    return ByItself(explorer_class, env.action_space, cfg)
+
+
+def make_parser() -> ArgumentParser:
+    parser = ArgumentParser(prog="sf-explore-go coverage", description=__doc__.splitlines()[0])
+    parser.add_argument("--experiment", required=True, help="name of the run in --train_dir; its contexts are played")
+    parser.add_argument("--train_dir", default="train_dir", help="folder of all runs")
+    parser.add_argument("--explorers", nargs="+", default=["trained", "random"], help="trained, random, module:Class")
+    parser.add_argument("--phases", type=int, default=200, help="explore phases per explorer")
+    parser.add_argument("--steps", type=int, default=200, help="decisions per phase")
+    parser.add_argument("--eval_seed", type=int, default=0, help="fixes contexts and random actions")
+    parser.add_argument("--out", type=Path, help="folder for coverage.csv and the heat maps (default: the run's)")
+    return parser
+
+
+def draw(measured: Measured, path: Path) -> None:
+    from sf_explore_go.doom.mapview import save_map
+
+    row = measured.row()
+    title = f"{measured.name}: {row['per_phase']:.0%} of the map per phase of {measured.steps} decisions"
+    save_map(path, heat=measured.coverage.visits(), title=title)
+
+
+def main(argv: Sequence[str]) -> int:
+    args = make_parser().parse_args(argv)
+    for flag in ("phases", "steps"):
+        if getattr(args, flag) < 1:
+            raise UsageError(f"--{flag}={getattr(args, flag)}: allowed are whole numbers above 0")
+    folder = Path(args.train_dir) / args.experiment
+    cfg = load_config(folder)
+    register_worlds()
+    torch.set_num_threads(1)
+    out = args.out or folder
+    out.mkdir(parents=True, exist_ok=True)
+    env = make_env_func_non_batched(cfg, AttrDict(worker_index=0, vector_index=0, env_id=0))
+    try:
+        explorers = {name: make_explorer(name, folder, cfg, env) for name in args.explorers}
+        rows = []
+        for name, explorer in explorers.items():
+            label = cfg.explorer if name == "trained" else name
+            measured = measure(label, explorer, env, cfg, phases=args.phases, steps=args.steps, seed=args.eval_seed)
+            rows.append(measured.row())
+            print(json.dumps(rows[-1]))
+            if world_of(cfg.env).kind == "doom":
+                draw(measured, out / f"coverage_{label.replace(':', '_')}.png")
+    finally:
+        env.close()
+    with (out / "coverage.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
