@@ -1,13 +1,14 @@
 """Every flag this project adds, and the checks that refuse a bad one in one sentence before any process starts."""
 
 import argparse
+import json
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from sample_factory.cfg.arguments import maybe_load_from_checkpoint, parse_full_cfg
+from sample_factory.cfg.arguments import parse_full_cfg
 from sample_factory.cfg.cfg import (
     add_basic_cli_args,
     add_default_env_args,
@@ -22,6 +23,7 @@ from sf_examples.vizdoom.doom.doom_params import add_doom_env_args
 from sf_explore_go.arguments import ArgumentParser
 from sf_explore_go.errors import UsageError
 from sf_explore_go.explorers.base import resolve_explorer
+from sf_explore_go.explorers.e3b.arguments import add_e3b_args
 from sf_explore_go.presets import PRESETS
 from sf_explore_go.worlds import world_of
 
@@ -30,6 +32,9 @@ POSITIVE = (
     "num_epochs", "train_for_env_steps", "train_for_seconds", "env_frameskip", "res_w", "res_h", "rnn_size",
     "num_batches_to_accumulate", "policy_workers_per_policy", "learning_rate", "keep_checkpoints", "stats_avg",
 )  # fmt: skip
+
+# What belongs to one command and not to the run. A saved "overwrite" must never reach a later resume.
+PER_COMMAND = ("cli_args", "command_line", "restart_behavior", "train_dir", "experiment")
 
 
 def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +53,7 @@ def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
         help="decisions: an episode starts with k ~ Uniform{0..K} steps of the explorer; 0 = the baseline (section 4)",
     )
     group.add_argument(
-        "--explorer", default="random", help="who explores: random, or module:Class from your own file (section 4)"
+        "--explorer", default="random", help="who explores: random, e3b, or module:Class from your own file (section 4)"
     )
     group.add_argument(
         "--num_contexts",
@@ -71,6 +76,7 @@ def make_parser() -> ArgumentParser:
         prog="sf-explore-go train", formatter_class=argparse.ArgumentDefaultsHelpFormatter, add_help=False
     )
     add_explore_go_args(parser)
+    add_e3b_args(parser)
     add_basic_cli_args(parser)
     add_rl_args(parser)
     add_model_args(parser)
@@ -85,27 +91,34 @@ def make_parser() -> ArgumentParser:
 def parse_train_args(argv: Sequence[str]) -> Any:
     """The resolved configuration of a training; raises UsageError for anything that cannot work."""
     parser = make_parser()
-    known, _ = (
-        parser.parse_known_args(argv) if not wants_help(argv) else (argparse.Namespace(env=None, preset=None), [])
-    )
-    if known.env is not None:
-        parser.set_defaults(**PRESETS[known.preset or world_of(known.env).default_preset])
+    if any(word in ("-h", "--help") for word in argv):
+        parser.print_help()
+        raise SystemExit(0)
+    known, _ = parser.parse_known_args(argv)
+    preset = known.preset or world_of(known.env).default_preset
+    parser.set_defaults(**PRESETS[preset])
     cfg = parse_full_cfg(parser, list(argv))
-    cfg.preset = known.preset or world_of(known.env).default_preset
+    cfg.preset = preset
     return finish(load_saved(cfg) if cfg.restart_behavior == "resume" else AttrDict(vars(cfg)))
 
 
-def wants_help(argv: Sequence[str]) -> bool:
-    return any(word in ("-h", "--help") for word in argv)
+def load_saved(cfg: argparse.Namespace) -> AttrDict:
+    """What an earlier part of the same run has saved; the command line wins, flags unknown then are added.
 
-
-def load_saved(cfg: Any) -> Any:
-    """Fill in what an earlier part of the same run has saved, unless the command line says otherwise."""
+    Sample Factory's own function does the same but makes the run's folder first, also for a command that is refused.
+    """
+    given = AttrDict(vars(cfg))
+    path = Path(cfg.train_dir) / cfg.experiment / "config.json"
+    if not path.is_file():
+        return given
     try:
-        return maybe_load_from_checkpoint(cfg)
+        saved = json.loads(path.read_text())
+        if not isinstance(saved, dict):
+            raise ValueError("it is not a JSON object")
     except (OSError, ValueError) as error:
-        path = Path(cfg.train_dir) / cfg.experiment / "config.json"
         raise UsageError(f"{path} cannot be read ({error}); repair it, or pass --restart_behavior=restart") from error
+    of_this_command = {name: given[name] for name in (*given.cli_args, *PER_COMMAND)}
+    return AttrDict(given | saved | of_this_command)
 
 
 def finish(cfg: Any) -> Any:
@@ -165,6 +178,7 @@ def check_sampling(cfg: Any) -> None:
 
 
 def check_phases(cfg: Any, decisions: int) -> None:
+    resolve_explorer(cfg.explorer).check_cfg(cfg)
     if cfg.max_pure_expl_steps >= decisions:
         raise UsageError(
             f"--max_pure_expl_steps={cfg.max_pure_expl_steps}: an episode of {cfg.env} lasts {decisions} decisions,"
