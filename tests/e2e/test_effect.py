@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SEEDS = (0, 2, 3)
+SEEDS = (0, 1, 2)
 
 
 def final_success(folder: Path, split: str) -> float:
