@@ -25,7 +25,7 @@ from sf_explore_go.errors import UsageError
 from sf_explore_go.runtime.checkpoints import read_checkpoint
 from sf_explore_go.seeding import derive_seed
 from sf_explore_go.statistics import mean_interval, wilson_interval
-from sf_explore_go.worlds import register_worlds, world_of
+from sf_explore_go.worlds import prepare_world, register_worlds, world_of
 
 SPLITS = {"train": ("train",), "test": ("test",), "both": ("train", "test")}
 
@@ -229,6 +229,7 @@ def main(argv: Sequence[str]) -> int:
     num_envs = min(args.num_envs, args.episodes)
     scores: list[Score] = []
     for split in SPLITS[args.split]:
+        prepare_world(world_of(cfg.env).splits[split])
         scores += evaluate_split(
             cfg, states, split, episodes=args.episodes, num_envs=num_envs, seed=args.eval_seed, greedy=args.greedy
         )

@@ -8,7 +8,7 @@ from sample_factory.algo.utils.misc import ExperimentStatus
 
 from sf_explore_go.config import parse_train_args
 from sf_explore_go.runtime.runner import ExploreGoParallelRunner, ExploreGoRunner, ExploreGoSerialRunner
-from sf_explore_go.worlds import register_worlds
+from sf_explore_go.worlds import prepare_world, register_worlds
 
 EXIT_INTERRUPTED = 75  # stopped by a signal, saved, can go on: what sysexits.h calls a temporary failure
 EXIT_STATUS = {ExperimentStatus.SUCCESS: 0, ExperimentStatus.FAILURE: 1, ExperimentStatus.INTERRUPTED: EXIT_INTERRUPTED}
@@ -21,6 +21,7 @@ def make_runner(cfg: Any) -> ExploreGoRunner:
 
 def run(cfg: Any) -> tuple[int, ExploreGoRunner]:
     """Train; returns the exit status and the runner, which knows the final counts."""
+    prepare_world(cfg.env)
     register_worlds()
     runner = make_runner(cfg)
     status = runner.init()

@@ -57,6 +57,14 @@ def make_illustrative_env(env_name: str, cfg: Any, env_config: Any, render_mode:
     return IllustrativeEnv(split=env_name.rsplit("_", 1)[1], render_mode=render_mode)
 
 
+def prepare_world(env_name: str) -> None:
+    """Build what the environment needs, so that trouble with it is one sentence and not a failure in some worker."""
+    if world_of(env_name).kind == "doom":
+        from sf_explore_go.doom.scenario import ensure_wad, load_scenario
+
+        ensure_wad(load_scenario(), env_name.rsplit("_", 1)[1])
+
+
 def make_encoder(cfg: Any, obs_space: Any) -> Encoder:
     """The encoder that belongs to the environment; Sample Factory's own choice for all others."""
     kinds = {name: world.kind for world in WORLDS for name in world.splits.values()}

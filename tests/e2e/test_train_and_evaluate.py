@@ -51,3 +51,16 @@ def test_bad_input_is_one_sentence_and_exit_status_2(tmp_path: Path) -> None:
         assert len(complaint) == 1, result.stderr
         assert "Traceback" not in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty"]
+
+
+def test_a_cache_that_cannot_be_written_is_one_sentence_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    environment = {"SF_EXPLORE_GO_CACHE": str(tmp_path / "file" / "cache")}
+    flags = ("--env=my_way_home_train", "--preset=smoke", f"--train_dir={tmp_path / 'runs'}")
+    result = sf_explore_go("train", *flags, environment=environment)
+    complaint = [line for line in result.stderr.splitlines() if line.startswith("sf-explore-go:")]
+    assert result.returncode == 2
+    assert len(complaint) == 1
+    assert "SF_EXPLORE_GO_CACHE" in complaint[0]
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "runs").exists()
