@@ -34,7 +34,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "train_for_env_steps": 500_000_000,
         "milestone_step_freq": 25_000_000,
         "max_pure_expl_steps": 200,
-        "explorer": "random",
+        "explorer": "e3b",
         "num_contexts": 10,
     },
     # 2 to 8 cores and no GPU: a small picture and network, many environments per worker.
@@ -55,7 +55,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "train_for_env_steps": 20_000_000,
         "milestone_step_freq": 1_000_000,
         "max_pure_expl_steps": 200,
-        "explorer": "random",
+        "explorer": "e3b",
         "num_contexts": 10,
     },
     # A minute, to see that everything works here.

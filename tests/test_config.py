@@ -20,6 +20,7 @@ def test_paper_preset_holds_the_papers_values() -> None:
         "exploration_loss_coeff": 0.001, "normalize_input": True, "normalize_returns": True, "max_grad_norm": 4.0,
         "encoder_conv_architecture": "convnet_simple", "encoder_conv_mlp_layers": [512], "rnn_type": "gru",
         "rnn_size": 512, "res_w": 128, "res_h": 72, "env_frameskip": 4, "max_pure_expl_steps": 200, "num_contexts": 10,
+        "explorer": "e3b", "num_policies": 2,
         "train_for_env_steps": 500_000_000, "decorrelate_experience_max_seconds": 0,
         "decorrelate_envs_on_one_worker": False, "num_envs_per_worker": 16,
     }  # fmt: skip
@@ -59,7 +60,7 @@ def test_seeds_are_resolved_and_kept() -> None:
         ([DOOM, "--num_contexts=-3"], r"--num_contexts=-3: allowed are 0 and positive"),
         ([DOOM, "--batched_sampling=True"], r"--batched_sampling=True: .*only False is allowed"),
         ([DOOM, "--async_rl=False"], r"--async_rl=False: .*only True"),
-        ([DOOM, "--num_policies=3"], r"--num_policies=3: .*here 1; leave the flag out"),
+        ([DOOM, "--num_policies=3"], r"--num_policies=3: .*here 2; leave the flag out"),
         ([DOOM, "--explorer=nobody"], r"--explorer=nobody: allowed are random"),
         ([DOOM, "--explorer=no.such:Thing"], r"--explorer=no.such:Thing: module 'no' was not found"),
         ([DOOM, "--explorer=json:Thing"], r"--explorer=json:Thing: json has no 'Thing'"),
