@@ -24,6 +24,15 @@ def test_quick_run_writes_every_number(tmp_path: Path, capsys: pytest.CaptureFix
     assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
 
 
+def test_quick_run_of_the_bonus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "bench.json"
+    assert main(["e3b", "--quick", "--turns=1", f"--json={target}"]) == 0
+    rows = {row["quantity"]: row for row in json.loads(target.read_text())["e3b"]}
+    assert rows.keys() >= {"usual", "d = 128", "d = 1024", "phase 50", "phase 400", "peak MiB"}
+    assert all(min(row["ours"] + row["stock"]) > 0 for row in rows.values())
+    assert "stock is the published per-step update" in capsys.readouterr().out
+
+
 def test_the_ratio_is_the_median_over_turns() -> None:
     table = format_table("env", [Row("resets/s", ours=[100.0, 220.0, 300.0], stock=[100.0, 200.0, 100.0])])
     assert table.split("\n")[1].split() == ["resets/s", "220", "100", "1.100", "1.000", "to", "3.000"]
@@ -32,7 +41,7 @@ def test_the_ratio_is_the_median_over_turns() -> None:
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["engine"], r"^bench engine: allowed are env"),
+        (["engine"], r"^bench engine: allowed are env, e3b$"),
         (["--turns=0"], r"^--turns=0: allowed are whole numbers from 1$"),
         (
             ["--json=/no/such/folder/x.json"],

@@ -183,7 +183,8 @@ class EpisodicBonus:
         """Factor [P, M, M], cross [P, M, L] and gram [P, L, L] of all segments, as `grow` takes them."""
         count, device = len(segments), rows.device
         longest, earlier = max(s.length for s in segments), max(s.earlier for s in segments)
-        factor = torch.eye(earlier, dtype=torch.float64, device=device).repeat(count, 1, 1)
+        factor = torch.zeros(count, earlier, earlier, dtype=torch.float64, device=device)
+        factor.diagonal(dim1=-2, dim2=-1).fill_(1.0)
         cross = torch.zeros(count, earlier, longest, dtype=torch.float64, device=device)
         gram = torch.zeros(count, longest, longest, dtype=torch.float64, device=device)
         for i, segment in enumerate(segments):

@@ -190,3 +190,28 @@ def test_the_same_phase_number_after_a_restart_is_a_new_phase() -> None:
     again = bonus(features, steps)
     assert bonus.late == 0
     assert torch.equal(first, again)
+
+
+def test_a_phase_that_another_one_has_replaced_is_not_held_any_more() -> None:
+    """In one batch: first the next phase of the environment, then more of the phase before it."""
+    torch.manual_seed(0)
+    rows = torch.randn(3, 4, 6)
+    step = np.array([[0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 6, 7]])
+    phase = np.array([[0] * 4, [1] * 4, [0] * 4])
+    steps = PhaseSteps(np.zeros_like(step), phase, step, np.zeros_like(step))
+    bonus = EpisodicBonus(0.1, 20)
+    bonus(rows[:1], PhaseSteps(steps.env[:1], phase[:1], step[:1], steps.done[:1]))
+    ours = bonus(rows[1:], PhaseSteps(steps.env[1:], phase[1:], step[1:], steps.done[1:]))
+    assert bonus.late == 1
+    for values, own in zip(ours, rows[1:], strict=True):
+        torch.testing.assert_close(values.double(), direct_bonuses(own, 0.1), rtol=1e-4, atol=0.0)
+
+
+def test_steps_after_the_end_of_their_own_phase_are_late() -> None:
+    """Contradictory flags: the phase is marked as ended, and goes on in the same rollout."""
+    features, steps = one_phase(torch.randn(6, 4))
+    steps.done[0, 2] = 1
+    bonus = EpisodicBonus(0.1, 20)
+    ours = bonus(features, steps)[0]
+    assert bonus.late == 1
+    torch.testing.assert_close(ours[3:].double(), direct_bonuses(features[0, 3:], 0.1), rtol=1e-4, atol=0.0)
