@@ -31,6 +31,13 @@ def add_e3b_args(parser: argparse.ArgumentParser) -> None:
         " (Henaff et al. 2022: 0.1)",
     )
     group.add_argument(
+        "--e3b_first_bonus",
+        type=str2bool,
+        default=False,
+        help="bool: reward the first step of a phase too, though no action of the explorer has led there"
+        " (E3B for Sample Factory: True; see docs/e3b.md)",
+    )
+    group.add_argument(
         "--e3b_layer_norm",
         type=str2bool,
         default=True,

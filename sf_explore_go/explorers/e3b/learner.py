@@ -64,7 +64,7 @@ class E3BLearner(ExploreGoLearner):
             self._normalized_obs = super()._prepare_and_normalize_obs(shallow_recursive_copy(batch["obs"]))
         features = self.dynamics.features(self._normalized_obs)  # [N, T + 1, d], with gradient
         bonuses = self.bonus(features[:, :-1].detach(), phase_steps(batch))
-        batch["rewards"].copy_(self._rewards(bonuses))
+        batch["rewards"].copy_(self._rewards(bonuses, (batch[PHASE_STEP] == 0).to(bonuses.device)))
         self._train_dynamics(features, batch)
         self._note_phases(batch)
         return super()._prepare_batch(batch)
@@ -75,9 +75,17 @@ class E3BLearner(ExploreGoLearner):
         assert normalized is not None
         return normalized
 
-    def _rewards(self, bonuses: Tensor) -> Tensor:
-        """Rewards [N, T] of raw bonuses [N, T]."""
-        self.bonus_std.update(bonuses)
+    def _rewards(self, bonuses: Tensor, first: Tensor) -> Tensor:
+        """Rewards [N, T] of raw bonuses [N, T]; `first` [N, T] marks the first step of each phase.
+
+        With a LayerNorm the first bonus is d / lambda whatever the explorer does, many times the others. It would
+        make most of the standard deviation and of the advantages' spread, and there is nothing in it to learn.
+        """
+        if not self.cfg.e3b_first_bonus:
+            bonuses = bonuses.masked_fill(first, 0.0)
+        counted = bonuses if self.cfg.e3b_first_bonus else bonuses[~first]
+        if len(counted):
+            self.bonus_std.update(counted)
         scaled = bonuses / self.bonus_std.scale if self.cfg.normalize_intrinsic_rewards else bonuses
         rewards = self.cfg.intrinsic_reward_coeff * scaled
         self._metrics["e3b/bonus_raw"] = bonuses.mean().item()

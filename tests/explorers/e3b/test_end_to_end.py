@@ -20,7 +20,8 @@ MODES = {
 @pytest.fixture(scope="module", params=MODES)
 def batches(request: Any, tmp_path_factory: Any) -> list[dict[str, np.ndarray]]:
     folder = tmp_path_factory.mktemp("e3b")
-    drive(folder, EXPLORER, f"--intrinsic_reward_coeff={COEFF}", "--train_for_env_steps=6000", *MODES[request.param])
+    flags = (EXPLORER, f"--intrinsic_reward_coeff={COEFF}", "--e3b_first_bonus=True", "--train_for_env_steps=6000")
+    drive(folder, *flags, *MODES[request.param])
     return [dict(np.load(path)) for path in sorted(folder.glob("e3b_*.npz"))]
 
 

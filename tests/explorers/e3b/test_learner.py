@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from sample_factory.algo.utils.env_info import extract_env_info
@@ -71,7 +72,8 @@ def make_batch(learner: E3BLearner, seed: int, first_step: int = 0) -> Any:
 
 
 def test_reward_is_the_bonus(tmp_path: Path) -> None:
-    learner = make_learner(tmp_path, "--normalize_intrinsic_rewards=False", "--intrinsic_reward_coeff=2.0")
+    raw = ("--normalize_intrinsic_rewards=False", "--intrinsic_reward_coeff=2.0", "--e3b_first_bonus=True")
+    learner = make_learner(tmp_path, *raw)
     fresh = make_learner(tmp_path)  # the same networks, which are not trained
     batch = make_batch(learner, 1)
     learner._prepare_batch(batch)
@@ -83,6 +85,17 @@ def test_reward_is_the_bonus(tmp_path: Path) -> None:
         for part in (slice(0, 5), slice(5, 8)):
             expected = 2.0 * direct_bonuses(features[rollout, part], 0.1)
             torch.testing.assert_close(batch["rewards"][rollout, part].double(), expected, rtol=1e-3, atol=0.0)
+
+
+def test_the_first_bonus_of_a_phase_is_neither_rewarded_nor_counted(tmp_path: Path) -> None:
+    learner = make_learner(tmp_path)
+    bonuses = torch.tensor([[100.0, 1.0, 2.0], [3.0, 100.0, 4.0]])
+    first = torch.tensor([[True, False, False], [False, True, False]])
+    rewards = learner._rewards(bonuses, first)
+    std = np.std([1.0, 2.0, 3.0, 4.0])
+    expected = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 4.0]]) / std
+    np.testing.assert_allclose(rewards.numpy(), expected, rtol=1e-6)
+    assert learner.bonus_std.count == 4
 
 
 def test_observation_statistics_count_a_batch_once(tmp_path: Path) -> None:
