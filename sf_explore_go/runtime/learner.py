@@ -1,5 +1,6 @@
 """Sample Factory's learner, with honest counters and checkpoints that can be resumed from."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,8 @@ class ExploreGoLearner(Learner):
         self._summary_clock = FrameClock(summary_interval(cfg)) if cfg.serial_mode else None
 
     def init(self) -> Any:
+        # Sample Factory reads the loss as a number, which torch 2.13 remarks on; nothing that a user could mend.
+        warnings.filterwarnings("ignore", message="Converting a tensor with requires_grad=True to a scalar")
         model_data = super().init()
         if self.cfg.lr_schedule == "linear_decay":
             self.lr_scheduler = LinearDecayByFrames(self.cfg.learning_rate, self.cfg.train_for_env_steps, self.frames)

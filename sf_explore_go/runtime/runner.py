@@ -30,7 +30,7 @@ from sf_explore_go.runtime.buffers import ExploreGoBufferMgr
 from sf_explore_go.runtime.clock import FrameClock, summary_interval
 from sf_explore_go.runtime.learner import ExploreGoLearnerWorker
 from sf_explore_go.runtime.sampler import ExploreGoParallelSampler, ExploreGoSerialSampler
-from sf_explore_go.runtime.stopping import StopRequest
+from sf_explore_go.runtime.stopping import StopRequest, children_deaf_to_stop_signals
 from sf_explore_go.worlds import world_of
 
 # what episodes report -> the tag under which it is plotted; other keys with a slash keep their name
@@ -43,6 +43,7 @@ class ExploreGoRunner(Runner):
     """What the serial and the parallel runner share. Stands behind them in the method resolution order."""
 
     total_env_steps_since_resume: int | None
+    components_to_stop: list[Any]
 
     def __init__(self, cfg: Any, unique_name: str | None = None) -> None:
         super().__init__(cfg, unique_name)
@@ -57,9 +58,9 @@ class ExploreGoRunner(Runner):
         self._summary_clock = FrameClock(summary_interval(cfg))
         self._sampling_components: set[str] = set()
         self._learning_told_to_stop = False
+        self._all_started = False  # set when every worker has a process
         self._poll_timer = Timer(self.event_loop, STOP_POLL_SECONDS)
-        self._poll_timer.timeout.connect(self._poll)
-        self.timers.append(self._poll_timer)
+        self._poll_timer.timeout.connect(self._poll)  # not one of self.timers, which end with the training
 
     @signal  # type: ignore[untyped-decorator]
     def stop_learning(self) -> None:
@@ -122,11 +123,16 @@ class ExploreGoRunner(Runner):
         super()._after_training_iteration(training_iteration_since_resume)
 
     def _poll(self) -> None:
-        if self.stop_request.signal is not None and not self.stopped:
+        if self.stopped:
+            self._forget_the_dead()
+        elif self.stop_request.signal is not None:
             log.info("Received %s, saving and stopping...", self.stop_request.signal.name)
             self._stop_training()
             self.status = ExperimentStatus.INTERRUPTED
-        elif not self.stopped and not self.cfg.serial_mode and self._should_end_training():
+        elif self._all_started and (dead := [c.object_id for c in self.components_to_stop if not self._is_alive(c)]):
+            log.error("%s died; its traceback, if it had time for one, stands above. Stopping...", ", ".join(dead))
+            self._stop_training(failed=True)
+        elif not self.cfg.serial_mode and self._should_end_training():
             self._stop_training()
 
     # -- messages from the workers -------------------------------------------------------------------------------
@@ -235,7 +241,23 @@ class ExploreGoRunner(Runner):
             self._learning_told_to_stop = True
             self.stop_learning.emit(self.object_id)
 
+    def _forget_the_dead(self) -> None:
+        """While stopping: do not wait for an answer from a process that is gone."""
+        waiting_for = self.components_to_stop
+        self.components_to_stop = [component for component in waiting_for if self._is_alive(component)]
+        for component in waiting_for:
+            if component not in self.components_to_stop:
+                self._component_stopped(component.object_id, {})
+                break  # it looks at all that remain
+
+    def _is_alive(self, component: Any) -> bool:
+        if isinstance(component, Batcher):  # a thread of its learner's process
+            component = self.learners[component.policy_id]
+        process = component.event_loop.process if component.event_loop is not None else None
+        return process is None or process.is_alive()
+
     def _on_everything_stopped(self) -> None:
+        self._poll_timer.stop()
         self._write_summaries()
         self.final_frames = self.frames
         super()._on_everything_stopped()
@@ -255,6 +277,11 @@ class ExploreGoRunner(Runner):
 
 class ExploreGoParallelRunner(ParallelRunner, ExploreGoRunner):
     """Workers in processes of their own."""
+
+    def _on_start(self) -> None:
+        with children_deaf_to_stop_signals():
+            super()._on_start()
+        self._all_started = True
 
 
 class InOrder(dict):

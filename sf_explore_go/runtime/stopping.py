@@ -1,6 +1,8 @@
 """Stopping on a signal: finish the step, save, leave nothing behind."""
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -28,3 +30,17 @@ class StopRequest:
             self.restore()
             signal.raise_signal(number)
         self.signal = signal.Signals(number)
+
+
+@contextmanager
+def children_deaf_to_stop_signals() -> Iterator[None]:
+    """Processes started in here never see the stop signals, though a scheduler may send them to the whole group.
+
+    The main process stops its workers by message, in order; a worker that died of the signal itself could not save.
+    The signals are blocked, which children inherit, and not ignored, so that one that comes meanwhile is not lost.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

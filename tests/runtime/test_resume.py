@@ -1,11 +1,15 @@
 """Frames are exact across a signal and a resume."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import psutil
+import pytest
 
 from tests.runtime.recording import Recording
 
@@ -20,7 +24,15 @@ FLAGS = (
 def start(folder: Path, *flags: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "tests.runtime.recording", str(folder), *FLAGS, *flags]
     log = (folder / "log").open("w")
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True, start_new_session=True
+    )
+
+
+def wait_for_batches(folder: Path, count: int) -> None:
+    deadline = time.time() + 90
+    while len(list(folder.glob("batch_p1_*.npz"))) < count and time.time() < deadline:
+        time.sleep(0.1)
 
 
 def finish(process: subprocess.Popen) -> tuple[int, int]:
@@ -39,9 +51,7 @@ def frames_made(folder: Path) -> int:
 
 def test_total_is_exact_after_sigterm_and_resume(tmp_path: Path) -> None:
     process = start(tmp_path, "--train_for_env_steps=1000000000")
-    deadline = time.time() + 90
-    while len(list(tmp_path.glob("batch_p1_*.npz"))) < 5 and time.time() < deadline:
-        time.sleep(0.1)
+    wait_for_batches(tmp_path, 5)
     process.send_signal(signal.SIGTERM)
     status, total = finish(process)
     assert status == 75
@@ -53,3 +63,27 @@ def test_total_is_exact_after_sigterm_and_resume(tmp_path: Path) -> None:
     second = frames_made(tmp_path)
     assert second >= 2000
     assert total == first + second
+
+
+def test_a_signal_to_the_whole_group_stops_in_order(tmp_path: Path) -> None:
+    """Schedulers and shells signal every process of a run; workers that died of it would be waited for without end."""
+    process = start(tmp_path, "--train_for_env_steps=1000000000")
+    wait_for_batches(tmp_path, 3)
+    os.killpg(process.pid, signal.SIGTERM)
+    status, total = finish(process)
+    assert status == 75
+    assert total == frames_made(tmp_path) > 0
+
+
+@pytest.mark.parametrize("also_signalled", [True, False])
+def test_workers_that_are_gone_are_not_waited_for(tmp_path: Path, also_signalled: bool) -> None:
+    process = start(tmp_path, "--train_for_env_steps=1000000000")
+    wait_for_batches(tmp_path, 3)
+    for child in psutil.Process(process.pid).children():
+        if "spawn_main" in " ".join(child.cmdline()):
+            child.kill()
+    if also_signalled:
+        process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == (75 if also_signalled else 1)
+    assert also_signalled or "died; its traceback" in (tmp_path / "log").read_text()
