@@ -6,6 +6,7 @@ says how many seeds are behind it.
 
 import csv
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ PER_RUN = {
     "seed", "context_seed", "experiment", "train_dir", "max_pure_expl_steps", "explorer", "num_policies", "cli_args",
     "command_line", "git_hash", "git_repo_name", "restart_behavior", "device", "num_workers", "wandb_unique_id",
 }  # fmt: skip
+OF_THIS_MACHINE = {"train_dir", "cli_args", "command_line", "git_hash", "git_repo_name"}
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,16 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def export(runs: Sequence[Run], folder: Path) -> None:
+    """Copies that can be published: what a report needs of each run, without paths and names of this machine."""
+    for run in runs:
+        target = folder / run.folder.name
+        target.mkdir(parents=True, exist_ok=True)
+        config = {key: value for key, value in sorted(run.config.items()) if key not in OF_THIS_MACHINE}
+        (target / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+        shutil.copyfile(run.folder / "evaluation.csv", target / "evaluation.csv")
+
+
 def make_parser() -> ArgumentParser:
     parser = ArgumentParser(prog="sf-explore-go report", description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="+", type=Path, help="runs, or folders of runs, that have an evaluation.csv")
@@ -198,13 +210,17 @@ def make_parser() -> ArgumentParser:
         "--out", type=Path, default=Path("report"), help="folder for figure.png, final.md and final.csv"
     )
     parser.add_argument("--title", default="", help="headline of the figure")
+    parser.add_argument(
+        "--export", type=Path, help="folder for copies of the runs' configurations and CSVs, to publish"
+    )
     parser.add_argument("--mixed", action="store_true", help="allow runs that differ in more than arm and seed")
     return parser
 
 
 def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
-    arms = group(find_runs(args.folders), mixed=args.mixed)
+    runs = find_runs(args.folders)
+    arms = group(runs, mixed=args.mixed)
     rows = final_rows(arms)
     try:
         args.out.mkdir(parents=True, exist_ok=True)
@@ -215,6 +231,8 @@ def main(argv: Sequence[str]) -> int:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
+        if args.export is not None:
+            export(runs, args.export)
     except OSError as error:
         raise UsageError(f"--out={args.out} cannot be written ({error})") from error
     print(markdown(rows))

@@ -73,3 +73,13 @@ def test_trouble_is_one_sentence(tmp_path: Path, trouble: str, capsys: pytest.Ca
     if trouble == "other":
         assert "gamma (0.9 and 0.99)" in error
         assert run_verb(main, [str(target), f"--out={tmp_path / 'out'}", "--mixed"]) == 0
+
+
+def test_exported_runs_give_the_same_report_and_name_no_place(tmp_path: Path) -> None:
+    make_run(tmp_path / "runs/a", 0, 0, {"train": 1.0, "test": 0.5}, train_dir="/home/someone", command_line="x")
+    make_run(tmp_path / "runs/b", 8, 0, {"train": 1.0, "test": 0.7}, train_dir="/home/someone", command_line="y")
+    assert main([str(tmp_path / "runs"), f"--out={tmp_path / 'one'}", f"--export={tmp_path / 'published'}"]) == 0
+    assert main([str(tmp_path / "published"), f"--out={tmp_path / 'two'}"]) == 0
+    for name in ("figure.png", "final.md", "final.csv"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert "someone" not in (tmp_path / "published/a/config.json").read_text()
