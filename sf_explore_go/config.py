@@ -73,7 +73,11 @@ def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
 def make_parser() -> ArgumentParser:
     """Sample Factory's flags, its Doom flags and ours."""
     parser = ArgumentParser(
-        prog="sf-explore-go train", formatter_class=argparse.ArgumentDefaultsHelpFormatter, add_help=False
+        prog="sf-explore-go train",
+        usage="sf-explore-go train --env=ENV [--flag=value ...]",
+        description="The flags of Explore-Go and of its explorers come first, then Sample Factory's.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        add_help=False,
     )
     add_explore_go_args(parser)
     add_e3b_args(parser)
