@@ -75,7 +75,7 @@ def make_parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="sf-explore-go train",
         usage="sf-explore-go train --env=ENV [--flag=value ...]",
-        description="The flags of Explore-Go and of its explorers come first, then Sample Factory's.",
+        description="Sample Factory's flags, then those of Explore-Go and of its explorers, at the end.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         add_help=False,
     )
