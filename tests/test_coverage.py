@@ -5,6 +5,7 @@ import pytest
 
 from sf_explore_go.doom.geometry import CellGrid
 from sf_explore_go.monitoring.coverage import Coverage, effective_cells, world_cells
+from sf_explore_go.monitoring.pictures import coverage_pictures
 from sf_explore_go.worlds import world_of
 
 # two rows of three cells of side 10; the one at row 1, column 2 is a wall
@@ -43,3 +44,16 @@ def test_effective_cells() -> None:
 def test_cells_of_our_worlds() -> None:
     assert world_cells(world_of("illustrative_train")).free.sum() == 9
     assert world_cells(world_of("my_way_home_test")).free.sum() == 248
+
+
+def test_pictures_of_the_labyrinth_and_none_of_the_cross() -> None:
+    world = world_of("my_way_home_train")
+    coverage = Coverage(world_cells(world))
+    assert coverage_pictures(coverage, world) == {}
+    coverage.add([(464.0, -176.0), (500.0, -176.0)], (500.0, -176.0))
+    pictures = coverage_pictures(coverage, world)
+    assert set(pictures) == {"coverage/visits", "coverage/go_starts"}
+    assert all(picture.ndim == 3 and picture.shape[2] == 3 for picture in pictures.values())
+    assert not np.array_equal(pictures["coverage/visits"], pictures["coverage/go_starts"])
+    cross = world_of("illustrative_train")
+    assert coverage_pictures(coverage, cross) == {}

@@ -23,6 +23,7 @@ from signal_slot.signal_slot import Timer, signal
 from sf_explore_go.errors import UsageError
 from sf_explore_go.explorers.base import resolve_explorer
 from sf_explore_go.monitoring.coverage import Coverage, world_cells
+from sf_explore_go.monitoring.pictures import PICTURES_PER_RUN, coverage_pictures
 from sf_explore_go.phases.messages import EXPLORE_PHASE
 from sf_explore_go.runtime.accounting import Frames
 from sf_explore_go.runtime.batcher import ExploreGoBatcher
@@ -56,6 +57,7 @@ class ExploreGoRunner(Runner):
         self.coverage: Coverage | None = None  # made when the first explore phase is reported
         self._first_frame_time: float | None = None
         self._summary_clock = FrameClock(summary_interval(cfg))
+        self._picture_clock = FrameClock(max(1, cfg.train_for_env_steps // PICTURES_PER_RUN))
         self._sampling_components: set[str] = set()
         self._learning_told_to_stop = False
         self._all_started = False  # set when every worker has a process
@@ -187,13 +189,20 @@ class ExploreGoRunner(Runner):
         main.add_scalar("phases/explore_share", frames.explore / frames.total, frames.total)
         main.add_scalar("phases/explore_frames", frames.explore, frames.total)
         main.add_scalar("phases/go_frames", frames.go, frames.total)
-        for tag, value in self.coverage.scalars().items() if self.coverage is not None else ():
-            main.add_scalar(tag, value, frames.total)
+        if self.coverage is not None:
+            self._write_coverage(self.coverage, frames.total)
         fps = self._get_perf_stats()[0][0]
         if not np.isnan(fps):
             main.add_scalar("perf/frames_per_second", fps, frames.total)
         for writer in self.writers.values():
             writer.flush()
+
+    def _write_coverage(self, coverage: Coverage, frames: int) -> None:
+        for tag, value in coverage.scalars().items():
+            self.writers[0].add_scalar(tag, value, frames)
+        if self._picture_clock.is_due(frames):
+            for tag, picture in coverage_pictures(coverage, world_of(self.cfg.env)).items():
+                self.writers[0].add_image(tag, picture, frames, dataformats="HWC")
 
     def _episode_scalars(self, policy_id: int) -> Iterable[tuple[str, float]]:
         for key, values in self.policy_avg_stats.items():
