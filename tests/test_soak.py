@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak import is_sound, soak
+from tests.soak import SHORT, is_sound, soak
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(420)
 def test_four_minutes_of_parallel_training_stay_flat_and_leave_nothing(tmp_path: Path) -> None:
     result = soak(tmp_path, minutes=4, flags=["--num_envs_per_worker=8"])
-    assert is_sound(result), result
+    assert is_sound(result, SHORT), result
