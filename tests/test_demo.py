@@ -8,6 +8,7 @@ from sf_explore_go.demo import main
 from sf_explore_go.errors import UsageError
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_demo_trains_both_arms_and_ends_with_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "new"
