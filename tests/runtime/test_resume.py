@@ -65,6 +65,7 @@ def test_total_is_exact_after_sigterm_and_resume(tmp_path: Path) -> None:
     assert total == first + second
 
 
+@pytest.mark.slow
 def test_a_signal_to_the_whole_group_stops_in_order(tmp_path: Path) -> None:
     """Schedulers and shells signal every process of a run; workers that died of it would be waited for without end."""
     process = start(tmp_path, "--train_for_env_steps=1000000000")
@@ -75,6 +76,7 @@ def test_a_signal_to_the_whole_group_stops_in_order(tmp_path: Path) -> None:
     assert total == frames_made(tmp_path) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("also_signalled", [True, False])
 def test_workers_that_are_gone_are_not_waited_for(tmp_path: Path, also_signalled: bool) -> None:
     process = start(tmp_path, "--train_for_env_steps=1000000000")
