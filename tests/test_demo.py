@@ -9,7 +9,7 @@ from sf_explore_go.errors import UsageError
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 def test_demo_trains_both_arms_and_ends_with_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "new"
     flags = [f"--folder={folder}", "--episodes=2", "--seeds=1", "--frames=1000", "--seconds=20", "--eval_episodes=2"]

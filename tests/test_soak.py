@@ -8,7 +8,7 @@ from tests.soak import SHORT, is_sound, soak
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(900)
 def test_four_minutes_of_parallel_training_stay_flat_and_leave_nothing(tmp_path: Path) -> None:
     result = soak(tmp_path, minutes=4, flags=["--num_envs_per_worker=8"])
     assert is_sound(result, SHORT), result

@@ -22,7 +22,7 @@ def sf_explore_go(
         stdin=subprocess.DEVNULL,
         cwd=cwd,
         env=os.environ | {"PYTHONPATH": str(Path.cwd())} | (environment or {}),
-        timeout=280,
+        timeout=800,
         check=False,
     )
 

@@ -19,7 +19,7 @@ def final_success(folder: Path, split: str) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 def test_explore_go_generalises_to_white(tmp_path: Path) -> None:
     tool = tmp_path / "tool"
     tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sf_explore_go "$@"\n')

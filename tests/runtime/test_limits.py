@@ -17,7 +17,7 @@ MODES = {
 def test_seconds(tmp_path: Path, mode: str) -> None:
     begin = time.time()
     runner = record(tmp_path, *MODES[mode], "--train_for_seconds=4", "--train_for_env_steps=1000000000")
-    assert 4 <= time.time() - begin < 60
+    assert 4 <= time.time() - begin < 240
     assert runner.final_frames.total == sum(len(made) for made in Recording(tmp_path).made.values()) > 0
 
 

@@ -30,14 +30,14 @@ def start(folder: Path, *flags: str) -> subprocess.Popen:
 
 
 def wait_for_batches(folder: Path, count: int) -> None:
-    deadline = time.time() + 90
+    deadline = time.time() + 200
     while len(list(folder.glob("batch_p1_*.npz"))) < count and time.time() < deadline:
         time.sleep(0.1)
 
 
 def finish(process: subprocess.Popen) -> tuple[int, int]:
     """Exit status, and the total of frames that the run reported."""
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=300)
     return process.returncode, sum(json.loads(out.strip().splitlines()[-1]))
 
 
@@ -86,6 +86,6 @@ def test_workers_that_are_gone_are_not_waited_for(tmp_path: Path, also_signalled
             child.kill()
     if also_signalled:
         process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=150)
     assert process.returncode == (75 if also_signalled else 1)
     assert also_signalled or "died; its traceback" in (tmp_path / "log").read_text()
