@@ -55,11 +55,13 @@ class Arm:
     runs: list[Run] = field(default_factory=list)
 
     def curve(self, split: str, interval: int) -> dict[int, list[float]]:
-        """frames (rounded to the evaluation interval) -> success rate of each run"""
+        """frames -> success rate of each run; evaluations near the same multiple of the interval meet there"""
         points: dict[int, list[float]] = {}
         for run in self.runs:
             for frames, rate in run.scores[split].items():
-                points.setdefault(round(frames / interval) * interval, []).append(rate)
+                multiple = round(frames / interval) * interval
+                near = abs(frames - multiple) <= 0.1 * interval
+                points.setdefault(multiple if near else frames, []).append(rate)
         return {frames: points[frames] for frames in sorted(points)}
 
     def final(self, split: str) -> list[float]:
@@ -121,8 +123,10 @@ def draw_curves(axes: Axes, arms: Sequence[Arm], interval: int) -> None:
             curve = arm.curve(split, interval)
             frames = list(curve)
             summary = np.array([bootstrap_interval(curve[f]) for f in frames])
-            label = f"{arm.name}: {split} ({len(arm.runs)} seeds)"
-            axes.plot(frames, summary[:, 0], style, color=colour, label=label, linewidth=1.8)
+            label = f"{arm.name}: {split} ({len(arm.runs)} seed{'s' if len(arm.runs) > 1 else ''})"
+            face = colour if split == "train" else "white"
+            (line,) = axes.plot(frames, summary[:, 0], style, color=colour, label=label, linewidth=1.8)
+            line.set(marker="o", markersize=3.5, markerfacecolor=face)
             axes.fill_between(frames, summary[:, 1], summary[:, 2], color=colour, alpha=0.15, linewidth=0)
     axes.set_xlabel("total environment frames (both phases)")
     axes.set_ylabel("success rate")
