@@ -14,3 +14,10 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog.split()[-1]}: {message}")
+
+
+def require_at_least(options: argparse.Namespace, **least: int) -> None:
+    """Refuse a flag whose number is too small, e.g. `require_at_least(options, episodes=1)`."""
+    for name, allowed in least.items():
+        if getattr(options, name) < allowed:
+            raise UsageError(f"--{name}={getattr(options, name)}: allowed are whole numbers from {allowed}")

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from sf_explore_go.arguments import ArgumentParser
+from sf_explore_go.arguments import ArgumentParser, require_at_least
 from sf_explore_go.errors import UsageError
 
 STOCK_ENV = "doom_my_way_home_flat_actions"
@@ -153,8 +153,7 @@ def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
     if unknown := [name for name in options.names if name not in BENCHMARKS]:
         raise UsageError(f"bench {unknown[0]}: allowed are {', '.join(BENCHMARKS)}")
-    if options.turns < 1:
-        raise UsageError(f"--turns={options.turns}: allowed are whole numbers from 1")
+    require_at_least(options, turns=1)
     target = options.json.absolute() if options.json else None
     if target and not target.parent.is_dir():
         raise UsageError(f"--json={options.json}: the folder {target.parent} does not exist")

@@ -17,7 +17,7 @@ import torch
 from sample_factory.algo.utils.make_env import make_env_func_non_batched
 from sample_factory.utils.attr_dict import AttrDict
 
-from sf_explore_go.arguments import ArgumentParser
+from sf_explore_go.arguments import ArgumentParser, require_at_least
 from sf_explore_go.errors import UsageError
 from sf_explore_go.evaluate import Player, load_config
 from sf_explore_go.explorers.base import ActorExplorer, resolve_explorer
@@ -138,9 +138,7 @@ def draw(measured: Measured, path: Path) -> None:
 
 def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
-    for flag in ("phases", "steps"):
-        if getattr(args, flag) < 1:
-            raise UsageError(f"--{flag}={getattr(args, flag)}: allowed are whole numbers above 0")
+    require_at_least(args, phases=1, steps=1)
     folder = Path(args.train_dir) / args.experiment
     cfg = load_config(folder)
     register_worlds()

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sf_explore_go.arguments import ArgumentParser
+from sf_explore_go.arguments import ArgumentParser, require_at_least
 from sf_explore_go.cli import run
 from sf_explore_go.contexts import Context
 from sf_explore_go.doom.env import Info, MyWayHomeEnv
@@ -143,9 +143,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--seconds", type=int, default=60, help="My Way Home, per arm; 0 leaves it out")
     parser.add_argument("--eval_episodes", type=int, default=24, help="My Way Home, per arm and split")
     options = parser.parse_args(argv)
-    for name, least in (("episodes", 1), ("seeds", 0), ("frames", 1000), ("seconds", 0), ("eval_episodes", 1)):
-        if getattr(options, name) < least:
-            raise UsageError(f"--{name}={getattr(options, name)}: allowed are whole numbers from {least}")
+    require_at_least(options, episodes=1, seeds=0, frames=1000, seconds=0, eval_episodes=1)
     play_and_draw(options.episodes, options.folder / "map.png")
     if options.seeds:
         illustrative(options.folder, options.seeds, options.frames)

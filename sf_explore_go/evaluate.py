@@ -20,7 +20,7 @@ from sample_factory.model.actor_critic import create_actor_critic
 from sample_factory.model.model_utils import get_rnn_size
 from sample_factory.utils.attr_dict import AttrDict
 
-from sf_explore_go.arguments import ArgumentParser
+from sf_explore_go.arguments import ArgumentParser, require_at_least
 from sf_explore_go.errors import UsageError
 from sf_explore_go.runtime.checkpoints import read_checkpoint
 from sf_explore_go.seeding import derive_seed
@@ -218,9 +218,7 @@ def make_parser() -> ArgumentParser:
 
 def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
-    for name in ("episodes", "num_envs"):
-        if getattr(args, name) < 1:
-            raise UsageError(f"--{name}={getattr(args, name)}: allowed are whole numbers above 0")
+    require_at_least(args, episodes=1, num_envs=1)
     folder = Path(args.train_dir) / args.experiment
     cfg = load_config(folder)
     states = {path.name: read_checkpoint(path, "cpu") for path in find_checkpoints(folder, args.checkpoint)}

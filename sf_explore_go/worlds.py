@@ -1,6 +1,5 @@
 """The environments that `--env` can name: how each is made, how long an episode lasts, which split it tests on."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,11 +7,11 @@ from sample_factory.algo.utils.context import global_model_factory
 from sample_factory.envs.env_utils import register_env
 from sample_factory.model.encoder import Encoder, default_make_encoder_func
 
+from sf_explore_go.doom.register import register_doom_envs
 from sf_explore_go.errors import UsageError
 from sf_explore_go.grid.illustrative import TIME_LIMIT, IllustrativeEnv
 from sf_explore_go.grid.model import FlatEncoder
 
-MakeEnv = Callable[..., Any]
 DOOM_EPISODE_TICS = 2100
 
 
@@ -47,12 +46,6 @@ def world_of(env_name: str | None) -> World:
     raise UsageError(f"--env={env_name}: allowed are {', '.join(names)}")
 
 
-def make_doom_env(env_name: str, cfg: Any, env_config: Any, render_mode: str | None = None) -> Any:
-    from sf_explore_go.doom.register import make_my_way_home_env  # loads the engine, which a grid does not need
-
-    return make_my_way_home_env(env_name, cfg, env_config, render_mode)
-
-
 def make_illustrative_env(env_name: str, cfg: Any, env_config: Any, render_mode: str | None = None) -> IllustrativeEnv:
     return IllustrativeEnv(split=env_name.rsplit("_", 1)[1], render_mode=render_mode)
 
@@ -75,8 +68,7 @@ def make_encoder(cfg: Any, obs_space: Any) -> Encoder:
 
 def register_worlds() -> None:
     """Tell Sample Factory of our environments and encoders; needed in every process that makes them."""
-    makers: dict[str, MakeEnv] = {"doom": make_doom_env, "grid": make_illustrative_env}
-    for world in WORLDS:
-        for name in world.splits.values():
-            register_env(name, makers[world.kind])
+    register_doom_envs()
+    for name in world_of("illustrative_train").splits.values():
+        register_env(name, make_illustrative_env)
     global_model_factory().register_encoder_factory(make_encoder)

@@ -148,10 +148,10 @@ class ExploreGoRunner(Runner):
 
     @staticmethod
     def _on_train_stats(runner: "ExploreGoRunner", msg: dict, policy_id: int) -> None:
-        stats = msg[TRAIN_STATS]
+        stats, frames = msg[TRAIN_STATS], runner.frames.total
         for key, value in stats.items():
             tag = key if "/" in key else f"train/{key}"
-            runner.writers[policy_id].add_scalar(tag, value, runner.frames.total)
+            runner.writers[policy_id].add_scalar(tag, value, frames)
         lag = {key: stats[key] for key in ("version_diff_min", "version_diff_max", "version_diff_avg") if key in stats}
         runner.policy_lag[policy_id].update(lag)
 
