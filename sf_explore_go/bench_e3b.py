@@ -1,9 +1,10 @@
 """`sf-explore-go bench e3b`: the elliptical bonus next to the published per-step update, in one run.
 
-The published learner keeps a d x d inverse per environment and changes it by Sherman and Morrison's formula after every
-step, all environments of the batch at once. Both arms compute the bonuses of one batch (32 rollouts of 32 steps), given
-what each of them holds of the phases' earlier steps. Rates are steps per second of processor time on one thread, which
-is what Sample Factory gives a learner, and which load from outside disturbs least.
+The published learners keep a d x d inverse per environment and change it by Sherman and Morrison's formula after every
+step. They do so in two ways, both measured: with new arrays for each result, and in place, in buffers that are kept.
+Both arms compute the bonuses of one batch (32 rollouts of 32 steps), given what each of them holds of the phases'
+earlier steps. Rates are steps per second of processor time on one thread, which is what Sample Factory gives a learner,
+and which load from outside disturbs least.
 """
 
 import argparse
@@ -25,26 +26,37 @@ SIZES, PHASE_LENGTHS = (128, 256, 1024), (50, 100, 400)  # what else is tried, o
 RIDGE = 0.1
 
 Arm = Callable[[], Tensor]  # computes the bonuses [ENVS, STEPS]
+Update = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]  # inverses, u, bonus, buffer -> inverses
 
 
 # --- the published update ---------------------------------------------------------------------------------------------
 
 
-def per_step_bonuses(inverses: Tensor, features: Tensor, buffer: Tensor) -> Tensor:
-    """Bonuses [P, T] of features [P, T, d]; `inverses` [P, d, d] of the covariances so far are changed in place."""
+def update_in_place(inverses: Tensor, u: Tensor, bonus: Tensor, buffer: Tensor) -> Tensor:
+    torch.bmm(u.mT, u, out=buffer)
+    torch.mul(buffer, -1.0 / (1.0 + bonus), out=buffer)
+    return torch.add(inverses, buffer, out=inverses)
+
+
+def update_with_new_arrays(inverses: Tensor, u: Tensor, bonus: Tensor, buffer: Tensor) -> Tensor:
+    outer = torch.bmm(u.mT, u)
+    outer = outer * -1.0 / (1.0 + bonus)
+    return inverses + outer
+
+
+def per_step_bonuses(inverses: Tensor, features: Tensor, buffer: Tensor, update: Update) -> tuple[Tensor, Tensor]:
+    """Bonuses [P, T] of features [P, T, d], and the inverses [P, d, d] of the covariances afterwards."""
     bonuses = torch.zeros(features.shape[:2])
     for t in range(features.shape[1]):
         phi = features[:, t]
         u = torch.bmm(phi.unsqueeze(1), inverses)  # [P, 1, d]
         bonus = torch.bmm(u, phi.unsqueeze(2))  # [P, 1, 1]
         bonuses[:, t] = bonus.flatten()
-        torch.bmm(u.mT, u, out=buffer)
-        torch.mul(buffer, -1.0 / (1.0 + bonus), out=buffer)
-        torch.add(inverses, buffer, out=inverses)
-    return bonuses
+        inverses = update(inverses, u, bonus, buffer)
+    return bonuses, inverses
 
 
-def loop_arm(earlier: Tensor, features: Tensor) -> Arm:
+def loop_arm(earlier: Tensor, features: Tensor, update: Update = update_in_place) -> Arm:
     """The loop, with one inverse per environment taken out of a table and put back, as the learner does it."""
     envs = torch.arange(len(features))
     size = features.shape[-1]
@@ -55,8 +67,7 @@ def loop_arm(earlier: Tensor, features: Tensor) -> Arm:
         table[env] -= rows.T @ torch.linalg.solve(inner, rows) / RIDGE
 
     def run() -> Tensor:
-        inverses = table[envs]
-        bonuses = per_step_bonuses(inverses, features, buffer)
+        bonuses, inverses = per_step_bonuses(table[envs], features, buffer, update)
         table.index_copy_(0, envs, inverses)  # so phases grow from turn to turn, which costs the loop nothing
         return bonuses
 
@@ -102,17 +113,18 @@ def make_features(earlier: int, steps: int, size: int) -> tuple[Tensor, Tensor]:
 def bench_e3b(options: argparse.Namespace) -> list[Row]:
     """Steps per second at the usual size (d = 512 and a phase of 200), with other sizes and lengths; peak memory."""
     with one_thread():
-        rows = [measure("usual", options, EARLIER, SIZE)]
+        rows = [measure("new arrays", options, EARLIER, SIZE, update_with_new_arrays)]
+        rows += [measure("in place", options, EARLIER, SIZE)]
         rows += [measure(f"d = {size}", options, EARLIER, size) for size in SIZES]
         rows += [measure(f"phase {length}", options, length - STEPS, SIZE) for length in PHASE_LENGTHS]
     return [*rows, peak_memory()]
 
 
-def measure(name: str, options: argparse.Namespace, earlier: int, size: int) -> Row:
+def measure(name: str, options: argparse.Namespace, earlier: int, size: int, update: Update = update_in_place) -> Row:
     """The arms take turns. What a step costs the loop never changes, so outside the usual case it makes only 4."""
-    loop_steps = 2 if options.quick else STEPS if name == "usual" else 4
+    loop_steps = 2 if options.quick else STEPS if (earlier, size) == (EARLIER, SIZE) else 4
     held, features = make_features(earlier, STEPS, size)
-    ours, loop = our_arm(held, features), loop_arm(held, features[:, :loop_steps].contiguous())
+    ours, loop = our_arm(held, features), loop_arm(held, features[:, :loop_steps].contiguous(), update)
     ours(), loop()
     row = Row(name, [], [])
     for _ in range(options.turns):

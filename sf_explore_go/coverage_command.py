@@ -19,9 +19,11 @@ from sample_factory.utils.attr_dict import AttrDict
 
 from sf_explore_go.arguments import ArgumentParser, require_at_least
 from sf_explore_go.errors import UsageError
-from sf_explore_go.evaluate import Player, load_config
+from sf_explore_go.evaluate import load_config
 from sf_explore_go.explorers.base import ActorExplorer, resolve_explorer
+from sf_explore_go.monitoring.console import NORMAL, set_up_console
 from sf_explore_go.monitoring.coverage import Coverage, world_cells
+from sf_explore_go.play import Player
 from sf_explore_go.runtime.checkpoints import read_checkpoint
 from sf_explore_go.seeding import derive_seed
 from sf_explore_go.statistics import bootstrap_interval
@@ -75,7 +77,7 @@ class Measured:
 
     def row(self) -> dict[str, Any]:
         mean, low, high = bootstrap_interval(self.coverage.shares().tolist())
-        together = self.coverage.scalars()["coverage/together"]
+        together = self.coverage.scalars()["explore/coverage_together"]
         return {
             "explorer": self.name, "phases": len(self.coverage), "steps": self.steps, "per_phase": mean,
             "low": low, "high": high, "together": together,
@@ -139,6 +141,7 @@ def draw(measured: Measured, path: Path) -> None:
 def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
     require_at_least(args, phases=1, steps=1)
+    set_up_console(NORMAL)
     folder = Path(args.train_dir) / args.experiment
     cfg = load_config(folder)
     register_worlds()

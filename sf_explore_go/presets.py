@@ -56,6 +56,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "milestone_step_freq": 1_000_000,
         "max_pure_expl_steps": 200,
         "explorer": "e3b",
+        # at this scale E3B's own values teach it to turn on the spot (docs/e3b.md)
+        "explorer_batch_size": 256,
+        "explorer_gamma": 0.997,
+        "e3b_layer_norm": False,
+        "e3b_scale_features": True,
+        "e3b_ridge": 1.0,
         "num_contexts": 10,
     },
     # A minute, to see that everything works here.

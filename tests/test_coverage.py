@@ -17,9 +17,9 @@ def test_shares_by_hand() -> None:
     coverage.add([(1, 1), (2, 2), (11, 1)], (11.0, 1.0))  # two of five free cells
     coverage.add([(1, 11), (25, 15)], None)  # one free cell, and a wall, which does not count
     scalars = coverage.scalars()
-    assert scalars["coverage/per_phase"] == pytest.approx((2 / 5 + 1 / 5) / 2)
-    assert scalars["coverage/together"] == pytest.approx(3 / 5)
-    assert scalars["coverage/go_start_cells"] == 1
+    assert scalars["explore/coverage_per_phase"] == pytest.approx((2 / 5 + 1 / 5) / 2)
+    assert scalars["explore/coverage_together"] == pytest.approx(3 / 5)
+    assert scalars["explore/go_start_cells"] == 1
     assert coverage.visits().tolist() == [[2, 1, 0], [1, 0, 0]]
 
 
@@ -52,8 +52,8 @@ def test_pictures_of_the_labyrinth_and_none_of_the_cross() -> None:
     assert coverage_pictures(coverage, world) == {}
     coverage.add([(464.0, -176.0), (500.0, -176.0)], (500.0, -176.0))
     pictures = coverage_pictures(coverage, world)
-    assert set(pictures) == {"coverage/visits", "coverage/go_starts"}
+    assert set(pictures) == {"explore/visits", "explore/go_starts"}
     assert all(picture.ndim == 3 and picture.shape[2] == 3 for picture in pictures.values())
-    assert not np.array_equal(pictures["coverage/visits"], pictures["coverage/go_starts"])
+    assert not np.array_equal(pictures["explore/visits"], pictures["explore/go_starts"])
     cross = world_of("illustrative_train")
     assert coverage_pictures(coverage, cross) == {}

@@ -60,6 +60,10 @@ class LearnedExplorer(Explorer):
         """A subclass of `sf_explore_go.runtime.learner.ExploreGoLearner`."""
         raise NotImplementedError
 
+    @classmethod
+    def check_checkpoint(cls, state: dict[str, Any]) -> None:
+        """Raise a UsageError if this explorer cannot go on from such a checkpoint; called before a resume."""
+
 
 def resolve_explorer(name: str) -> type[Explorer]:
     """The explorer class behind `--explorer`: a registered name, or `module:Class` from the user's own files."""

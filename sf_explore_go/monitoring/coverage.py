@@ -57,11 +57,11 @@ class Coverage:
         if not self._visits:
             return {}
         values = {
-            "coverage/per_phase": float(self.shares().mean()),
-            "coverage/together": float(np.count_nonzero(self.visits()) / self.cells.free.sum()),
+            "explore/coverage_per_phase": float(self.shares().mean()),
+            "explore/coverage_together": float(np.count_nonzero(self.visits()) / self.cells.free.sum()),
         }
         if self._starts:
-            values["coverage/go_start_cells"] = effective_cells(self.cells.visit_counts(self._starts))
+            values["explore/go_start_cells"] = effective_cells(self.cells.visit_counts(self._starts))
         return values
 
 

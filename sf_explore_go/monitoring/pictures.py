@@ -14,10 +14,10 @@ def coverage_pictures(coverage: Coverage, world: World) -> dict[str, NDArray]:
         return {}
     from sf_explore_go.doom.mapview import map_image
 
-    together = coverage.scalars()["coverage/together"]
+    together = coverage.scalars()["explore/coverage_together"]
     title = f"{len(coverage)} explore phases: {together:.0%} of the map"
     starts = coverage.cells.visit_counts(coverage.starts())
     return {
-        "coverage/visits": map_image(heat=coverage.visits(), title=title),
-        "coverage/go_starts": map_image(heat=starts, title=f"Where {starts.sum()} go phases started"),
+        "explore/visits": map_image(heat=coverage.visits(), title=title),
+        "explore/go_starts": map_image(heat=starts, title=f"Where {starts.sum()} go phases started"),
     }

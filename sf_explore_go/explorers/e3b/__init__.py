@@ -31,3 +31,9 @@ class E3BExplorer(LearnedExplorer):
         from sf_explore_go.explorers.e3b.learner import E3BLearner  # Sample Factory's learner, which takes a second
 
         return E3BLearner
+
+    @classmethod
+    def check_checkpoint(cls, state: dict[str, Any]) -> None:
+        from sf_explore_go.explorers.e3b.learner import explorer_state
+
+        explorer_state(state)

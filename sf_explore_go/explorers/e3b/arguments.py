@@ -43,6 +43,13 @@ def add_e3b_args(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="bool: put a LayerNorm on the features (E3B for Sample Factory: True)",
     )
+    group.add_argument(
+        "--e3b_scale_features",
+        type=str2bool,
+        default=False,
+        help="bool: divide features by the root mean square of their length, so that --e3b_ridge is in units of their"
+        " mean squared length; for use without a LayerNorm, whose place it takes (E3B: False; see docs/e3b.md)",
+    )
 
 
 def check_e3b_args(cfg: Any) -> None:

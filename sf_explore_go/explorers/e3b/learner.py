@@ -5,6 +5,7 @@ batch, features are computed once; with gradient they train the encoder and the 
 bonuses, which take the place of the rewards before Sample Factory's own learner sees the batch.
 """
 
+import math
 from collections import deque
 from typing import Any
 
@@ -24,6 +25,8 @@ from sf_explore_go.seeding import derive_seed
 
 STATE_KEY = "e3b"  # of a checkpoint
 PHASES_TO_AVERAGE = 100  # for the metric of phase lengths
+LENGTH_MEMORY = 0.05  # share of the newest batch in the mean squared length of features
+TINY = 1e-6  # length below which features count as zero
 
 
 class E3BLearner(ExploreGoLearner):
@@ -52,6 +55,7 @@ class E3BLearner(ExploreGoLearner):
         )
         self.bonus = EpisodicBonus(self.cfg.e3b_ridge, self.cfg.max_pure_expl_steps)
         self.bonus_std = RunningStd()
+        self.squared_length = 0.0  # of features, a moving average over batches; 0 = none seen
         self._normalized_obs: TensorDict | None = None
         self._phase_lengths: deque[int] = deque(maxlen=PHASES_TO_AVERAGE)
         self._metrics: dict[str, float] = {}
@@ -63,11 +67,24 @@ class E3BLearner(ExploreGoLearner):
         with torch.no_grad():
             self._normalized_obs = super()._prepare_and_normalize_obs(shallow_recursive_copy(batch["obs"]))
         features = self.dynamics.features(self._normalized_obs)  # [N, T + 1, d], with gradient
-        bonuses = self.bonus(features[:, :-1].detach(), phase_steps(batch))
+        bonuses = self.bonus(self._scaled(features[:, :-1].detach()), phase_steps(batch))
         batch["rewards"].copy_(self._rewards(bonuses, (batch[PHASE_STEP] == 0).to(bonuses.device)))
         self._train_dynamics(features, batch)
         self._note_phases(batch)
         return super()._prepare_batch(batch)
+
+    def _scaled(self, features: Tensor) -> Tensor:
+        """Features [N, T, d] for the bonus.
+
+        Nothing holds the features' length where it is while the inverse model learns, and the ridge means less and less
+        as they grow: so their current length is the unit.
+        """
+        if not self.cfg.e3b_scale_features:
+            return features
+        squared = features.square().sum(-1).mean().item()
+        self.squared_length += (squared - self.squared_length) * (LENGTH_MEMORY if self.squared_length else 1.0)
+        self._metrics["explore/e3b_feature_length"] = math.sqrt(self.squared_length)
+        return features / max(math.sqrt(self.squared_length), TINY)
 
     def _prepare_and_normalize_obs(self, obs: TensorDict) -> TensorDict:
         """Asked for by the parent; already done above, and the normaliser's statistics must count a batch once."""
@@ -88,9 +105,9 @@ class E3BLearner(ExploreGoLearner):
             self.bonus_std.update(counted)
         scaled = bonuses / self.bonus_std.scale if self.cfg.normalize_intrinsic_rewards else bonuses
         rewards = self.cfg.intrinsic_reward_coeff * scaled
-        self._metrics["e3b/bonus_raw"] = bonuses.mean().item()
-        self._metrics["e3b/bonus_std"] = self.bonus_std.std
-        self._metrics["e3b/bonus_normalised"] = rewards.mean().item()
+        self._metrics["explore/e3b_bonus_raw"] = bonuses.mean().item()
+        self._metrics["explore/e3b_bonus_std"] = self.bonus_std.std
+        self._metrics["explore/e3b_bonus_normalised"] = rewards.mean().item()
         return rewards
 
     def _train_dynamics(self, features: Tensor, batch: TensorDict) -> None:
@@ -107,8 +124,8 @@ class E3BLearner(ExploreGoLearner):
         for group in self.dynamics_optimizer.param_groups:
             group["lr"] = self.curr_lr
         self.dynamics_optimizer.step()
-        self._metrics["e3b/inverse_loss"] = guess.loss.item()
-        self._metrics["e3b/inverse_accuracy"] = guess.accuracy
+        self._metrics["explore/e3b_inverse_loss"] = guess.loss.item()
+        self._metrics["explore/e3b_inverse_accuracy"] = guess.accuracy
 
     # -- metrics -------------------------------------------------------------------------------------------------
 
@@ -116,8 +133,8 @@ class E3BLearner(ExploreGoLearner):
         ended = batch["dones"].bool()
         self._phase_lengths.extend((batch[PHASE_STEP][ended] + 1).tolist())
         if self._phase_lengths:
-            self._metrics["e3b/phase_length"] = float(np.mean(self._phase_lengths))
-        self._metrics["e3b/late_rollouts"] = float(self.bonus.late)
+            self._metrics["explore/e3b_phase_length"] = float(np.mean(self._phase_lengths))
+        self._metrics["explore/e3b_late_rollouts"] = float(self.bonus.late)
 
     def _record_summaries(self, train_loop_vars: Any) -> Any:
         stats = super()._record_summaries(train_loop_vars)
@@ -133,6 +150,7 @@ class E3BLearner(ExploreGoLearner):
             "inverse_model": self.dynamics.inverse_model.state_dict(),
             "optimizer": self.dynamics_optimizer.state_dict(),
             "bonus_std": self.bonus_std.state_dict(),
+            "squared_length": self.squared_length,
             "late_rollouts": self.bonus.late,
         }
         return state
@@ -144,13 +162,14 @@ class E3BLearner(ExploreGoLearner):
         self.dynamics.inverse_model.load_state_dict(own["inverse_model"])
         self.dynamics_optimizer.load_state_dict(own["optimizer"])
         self.bonus_std.load_state_dict(own["bonus_std"])
+        self.squared_length = float(own["squared_length"])
         self.bonus.late = int(own["late_rollouts"])
 
 
 def explorer_state(checkpoint: dict[str, Any]) -> dict[str, Any]:
     """The part of a checkpoint that is E3B's own; a UsageError if any of it is missing."""
     own = checkpoint.get(STATE_KEY)
-    expected = ("encoder", "inverse_model", "optimizer", "bonus_std", "late_rollouts")
+    expected = ("encoder", "inverse_model", "optimizer", "bonus_std", "squared_length", "late_rollouts")
     missing = [name for name in expected if own is None or name not in own]
     if missing:
         raise UsageError(

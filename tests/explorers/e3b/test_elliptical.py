@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sf_explore_go.bench_e3b import our_arm, per_step_bonuses
+from sf_explore_go.bench_e3b import Update, our_arm, per_step_bonuses, update_in_place, update_with_new_arrays
 from sf_explore_go.explorers.e3b.elliptical import MAX_SQUARED_LENGTH, EpisodicBonus, PhaseSteps
 from tests.explorers.e3b.reference import by_phase, direct_bonuses, expected_bonuses, make_batches
 
@@ -49,15 +49,15 @@ def test_equals_the_definition_at_full_size(kind: str) -> None:
     assert worst_error(stream, 0.1, 200) < 1e-4
 
 
+@pytest.mark.parametrize("update", [update_in_place, update_with_new_arrays])
 @pytest.mark.parametrize("seed", range(5))
-def test_equals_the_published_loop(seed: int) -> None:
+def test_equals_the_published_loop(seed: int, update: Update) -> None:
     torch.manual_seed(seed)
     earlier, features = torch.randn(3, 20, 16), torch.randn(3, 8, 16)
-    inverses = (torch.eye(16) / 0.1).repeat(3, 1, 1)
-    per_step_bonuses(inverses, earlier, torch.empty(3, 16, 16))
-    torch.testing.assert_close(
-        our_arm(earlier, features)(), per_step_bonuses(inverses, features, torch.empty(3, 16, 16)), rtol=1e-3, atol=0
-    )
+    buffer = torch.empty(3, 16, 16)
+    _, inverses = per_step_bonuses((torch.eye(16) / 0.1).repeat(3, 1, 1), earlier, buffer, update)
+    published, _ = per_step_bonuses(inverses, features, buffer, update)
+    torch.testing.assert_close(our_arm(earlier, features)(), published, rtol=1e-3, atol=0)
 
 
 def one_phase(features: torch.Tensor) -> tuple[torch.Tensor, PhaseSteps]:

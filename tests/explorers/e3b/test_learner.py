@@ -25,8 +25,8 @@ from tests.runtime.recording import ENV_NAME, make_cfg, make_counting_env
 
 ROLLOUTS, STEPS = 4, 8
 METRICS = {
-    "e3b/inverse_loss", "e3b/inverse_accuracy", "e3b/bonus_raw", "e3b/bonus_std", "e3b/bonus_normalised",
-    "e3b/phase_length", "e3b/late_rollouts",
+    "explore/e3b_inverse_loss", "explore/e3b_inverse_accuracy", "explore/e3b_bonus_raw", "explore/e3b_bonus_std",
+    "explore/e3b_bonus_normalised", "explore/e3b_phase_length", "explore/e3b_late_rollouts",
 }  # fmt: skip
 
 
@@ -71,16 +71,20 @@ def make_batch(learner: E3BLearner, seed: int, first_step: int = 0) -> Any:
     return batch
 
 
-def test_reward_is_the_bonus(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scaled", [False, True])
+def test_reward_is_the_bonus(tmp_path: Path, scaled: bool) -> None:
     raw = ("--normalize_intrinsic_rewards=False", "--intrinsic_reward_coeff=2.0", "--e3b_first_bonus=True")
-    learner = make_learner(tmp_path, *raw)
-    fresh = make_learner(tmp_path)  # the same networks, which are not trained
+    features_flags = (f"--e3b_scale_features={scaled}", f"--e3b_layer_norm={not scaled}")
+    learner = make_learner(tmp_path, *raw, *features_flags)
+    fresh = make_learner(tmp_path, *features_flags)  # the same networks, which are not trained
     batch = make_batch(learner, 1)
     learner._prepare_batch(batch)
     learner.actor_critic.eval()  # statistics of observations as they were when the batch was used
     with torch.no_grad():
         normalized = learner.actor_critic.normalize_obs({"obs": batch["obs"]["obs"].flatten(0, 1)})
         features = fresh.dynamics.features({"obs": normalized["obs"].view(ROLLOUTS, STEPS + 1, 3)})
+    if scaled:
+        features = features / features[:, :-1].norm(dim=-1).square().mean().sqrt()
     for rollout in range(ROLLOUTS):
         for part in (slice(0, 5), slice(5, 8)):
             expected = 2.0 * direct_bonuses(features[rollout, part], 0.1)
@@ -112,17 +116,19 @@ def test_metrics_travel_with_the_training_statistics(tmp_path: Path) -> None:
     stats = learner.train(make_batch(learner, 1))[TRAIN_STATS]
     assert stats.keys() >= METRICS
     assert all(isinstance(stats[name], float) for name in METRICS)
-    assert stats["e3b/phase_length"] == 5.0
-    assert stats["e3b/late_rollouts"] == 0.0
-    assert 0.0 <= stats["e3b/inverse_accuracy"] <= 1.0
-    assert stats["e3b/bonus_normalised"] == pytest.approx(stats["e3b/bonus_raw"] / stats["e3b/bonus_std"], rel=1e-4)
+    assert stats["explore/e3b_phase_length"] == 5.0
+    assert stats["explore/e3b_late_rollouts"] == 0.0
+    assert 0.0 <= stats["explore/e3b_inverse_accuracy"] <= 1.0
+    assert stats["explore/e3b_bonus_normalised"] == pytest.approx(
+        stats["explore/e3b_bonus_raw"] / stats["explore/e3b_bonus_std"], rel=1e-4
+    )
 
 
 def test_late_rollouts_are_counted(tmp_path: Path) -> None:
     learner = make_learner(tmp_path)
     learner._prepare_batch(make_batch(learner, 1, first_step=7))
     assert learner.bonus.late == ROLLOUTS
-    assert learner._metrics["e3b/late_rollouts"] == ROLLOUTS
+    assert learner._metrics["explore/e3b_late_rollouts"] == ROLLOUTS
 
 
 def test_every_phase_of_one_step(tmp_path: Path) -> None:
@@ -200,11 +206,13 @@ def test_a_checkpoint_without_e3b_is_refused(tmp_path: Path) -> None:
     learner = make_learner(tmp_path)
     state = learner._get_checkpoint_dict()
     del state["e3b"]
-    with pytest.raises(UsageError, match=r"has no encoder, inverse_model, optimizer, bonus_std, late_rollouts of E3B"):
+    with pytest.raises(
+        UsageError, match=r"has no encoder, inverse_model, optimizer, bonus_std, squared_length, late_rollouts of E3B"
+    ):
         learner._load_state(state)
 
 
-@pytest.mark.parametrize("part", ["encoder", "inverse_model", "optimizer", "bonus_std"])
+@pytest.mark.parametrize("part", ["encoder", "inverse_model", "optimizer", "bonus_std", "squared_length"])
 def test_a_checkpoint_with_a_part_missing_is_refused(tmp_path: Path, part: str) -> None:
     learner = make_learner(tmp_path)
     before = [p.clone() for p in learner.actor_critic.parameters()]
