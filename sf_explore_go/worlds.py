@@ -11,8 +11,11 @@ from sf_explore_go.doom.register import register_doom_envs
 from sf_explore_go.errors import UsageError
 from sf_explore_go.grid.illustrative import TIME_LIMIT, IllustrativeEnv
 from sf_explore_go.grid.model import FlatEncoder
+from sf_explore_go.monitoring.console import follow_console
 
 DOOM_EPISODE_TICS = 2100
+
+follow_console()  # here, since every worker imports this module to get at its environments
 
 
 @dataclass(frozen=True)

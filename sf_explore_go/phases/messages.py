@@ -1,10 +1,11 @@
-"""What actors tell the runner beside Sample Factory's own messages."""
+"""What workers tell the runner beside Sample Factory's own messages."""
 
 from typing import Any
 
 import numpy as np
 
 EXPLORE_PHASE = "explore_phase"  # key of the message
+FATAL = "fatal"  # key of a sentence that says why a worker cannot go on
 
 
 def phase_message(positions: list[tuple[float, float]], go_start: tuple[float, float] | None) -> dict[str, Any]:

@@ -42,6 +42,10 @@ class FrameCounter:
     def total(self) -> int:
         return int(self._table.sum())
 
+    def made_by(self, worker_idx: int) -> int:
+        """Frames of one rollout worker since this command began."""
+        return int(self._table[worker_idx + 1].sum())
+
     def restored(self) -> Frames:
         """What this run started from; zero unless it was resumed."""
         explore, go = self._table[0].tolist()

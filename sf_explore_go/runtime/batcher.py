@@ -3,6 +3,7 @@
 from collections import deque
 
 from sample_factory.algo.learning.batcher import Batcher
+from sample_factory.algo.utils.rl_utils import trajectories_per_training_iteration
 
 from sf_explore_go.runtime.buffers import add_phase_tensors
 
@@ -42,6 +43,8 @@ class ExploreGoBatcher(Batcher):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
+        # the parent takes the run's number from the buffers; the explorer's batch may have a size of its own
+        self.traj_per_training_iteration = trajectories_per_training_iteration(self.cfg)
         self.slices_for_training: dict[str, RolloutQueue] = {device: RolloutQueue() for device in self.traj_tensors}
 
     def init(self) -> None:

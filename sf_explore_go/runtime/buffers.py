@@ -12,21 +12,39 @@ from sample_factory.algo.utils.tensor_dict import TensorDict
 
 from sf_explore_go.phases.trajectories import PHASE_TENSORS
 from sf_explore_go.runtime.accounting import FrameCounter
+from sf_explore_go.runtime.policies import policy_cfg
 
 
 def buffers_needed(cfg: Any, env_info: EnvInfo) -> int:
     """How many rollout buffers a run with two phases needs so that it can never deadlock.
 
-    Let A be the actors, P the policies and I the rollouts of one training iteration. Actors hold at most one open
-    rollout per policy, A * P in all. A batcher that holds I rollouts turns them into a batch and frees them as soon as
-    its learner has a batch slot, which it always gets again; so only sets of less than I, at most P * (I - 1) rollouts,
-    can wait for others. An actor that needs a buffer holds less than P. Hence with A * P + P * (I - 1) buffers some
-    buffer is free, or will be without any actor's help. The rest lets actors go on while learners work, as much as
-    Sample Factory grants: one more set for the actors, or the batches that may accumulate.
+    Let A be the actors, P the policies and I the rollouts of one training iteration, of the policy that takes more.
+    Actors hold at most one open rollout per policy, A * P in all. A batcher that holds I rollouts turns them into a
+    batch and frees them as soon as its learner has a batch slot, which it always gets again; so only sets of less than
+    I, at most P * (I - 1) rollouts, can wait for others. An actor that needs a buffer holds less than P. Hence with
+    A * P + P * (I - 1) buffers some buffer is free, or will be without any actor's help. The rest lets actors go on
+    while learners work, as much as Sample Factory grants: one more set for the actors, or the batches that may
+    accumulate.
     """
     actors = total_num_agents(cfg, env_info)
-    waiting = cfg.num_policies * trajectories_per_training_iteration(cfg)
+    per_iteration = max(trajectories_per_training_iteration(policy_cfg(cfg, p)) for p in range(cfg.num_policies))
+    waiting = cfg.num_policies * per_iteration
     return actors * cfg.num_policies + max(actors, waiting * cfg.num_batches_to_accumulate)
+
+
+def buffers_allocated(cfg: Any, env_info: EnvInfo) -> int:
+    """How many rollout buffers a run has: Sample Factory's number, and with an explore phase what that needs."""
+    actors, per_batch = total_num_agents(cfg, env_info), trajectories_per_training_iteration(cfg) * cfg.num_policies
+    sets = 2 if cfg.async_rl or cfg.num_policies > 1 else 1
+    return max(sets * actors, batches_to_accumulate(cfg, env_info) * per_batch)
+
+
+def batches_to_accumulate(cfg: Any, env_info: EnvInfo) -> int:
+    """The one number through which Sample Factory's count of buffers can be made larger."""
+    if cfg.max_pure_expl_steps > 0:
+        per_batch = trajectories_per_training_iteration(cfg) * cfg.num_policies
+        return math.ceil(buffers_needed(cfg, env_info) / per_batch)
+    return int(cfg.num_batches_to_accumulate) if cfg.async_rl else 1
 
 
 def add_phase_tensors(tensors: TensorDict, device: Any, *, share: bool) -> None:
@@ -43,8 +61,7 @@ class ExploreGoBufferMgr(BufferMgr):
             # The parent class allocates while it is made and knows one number of its own that only grows the count:
             # the batches that may accumulate. So it is given a larger one, and the true one is put back below.
             sizing = copy.copy(cfg)
-            per_batch = trajectories_per_training_iteration(cfg) * cfg.num_policies
-            sizing.num_batches_to_accumulate = math.ceil(buffers_needed(cfg, env_info) / per_batch)
+            sizing.num_batches_to_accumulate = batches_to_accumulate(cfg, env_info)
             super().__init__(sizing, env_info)
             self.cfg = cfg
             self.max_batches_to_accumulate = cfg.num_batches_to_accumulate

@@ -1,19 +1,29 @@
 """Sample Factory's learner, with honest counters and checkpoints that can be resumed from."""
 
+import json
+import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from sample_factory.algo.learning.learner import Learner, LearningRateScheduler
 from sample_factory.algo.learning.learner_worker import LearnerWorker
 from sample_factory.utils.utils import log
 
+from sf_explore_go.errors import UsageError
 from sf_explore_go.explorers.base import LearnedExplorer, resolve_explorer
 from sf_explore_go.phases.actor import AGENT
+from sf_explore_go.phases.messages import FATAL
 from sf_explore_go.runtime.accounting import FrameCounter, Frames
-from sf_explore_go.runtime.checkpoints import read_newest, save_atomically
+from sf_explore_go.runtime.checkpoints import FORMAT, CheckpointError, checkpoints_in, read_newest, save_atomically
 from sf_explore_go.runtime.clock import FrameClock, summary_interval
-from sf_explore_go.seeding import derive_seed
+from sf_explore_go.runtime.policies import policy_cfg
+from sf_explore_go.runtime.seeds import generator_states, restore_generators
+
+# A milestone is played, not trained on, so it goes without the optimisers, which are two thirds of a checkpoint.
+MILESTONE_KEYS = ("format", "frames", "train_step", "env_steps", "best_performance", "model", "config")
 
 
 class LinearDecayByFrames(LearningRateScheduler):
@@ -41,6 +51,7 @@ class ExploreGoLearner(Learner):
     ) -> None:
         super().__init__(cfg, env_info, versions, policy_id, param_server)
         self.frames = frames
+        self.on_save_error: Callable[[str], None] = log.error
         # In one process nothing may depend on the wall clock, or two runs with one seed would differ.
         self._summary_clock = FrameClock(summary_interval(cfg)) if cfg.serial_mode else None
 
@@ -63,7 +74,8 @@ class ExploreGoLearner(Learner):
         folder.mkdir(exist_ok=True)
         path = folder / f"milestone_{self.frames.total():012d}.pth"
         log.info("Saving a milestone %s", path)
-        save_atomically(self._get_checkpoint_dict(), path)
+        state = self._get_checkpoint_dict()
+        self._write({key: state[key] for key in MILESTONE_KEYS}, path)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
@@ -72,19 +84,28 @@ class ExploreGoLearner(Learner):
         # a NumPy number here would make every later checkpoint unreadable for torch.load
         state["best_performance"] = float(self.best_performance)
         state["frames"] = list(self.frames.read())
+        state["format"] = FORMAT
+        state["config"] = json.loads(json.dumps(dict(self.cfg), default=str))
+        state["generators"] = generator_states()
         return state
 
     def load_from_checkpoint(self, policy_id: int, load_progress: bool = True) -> None:
-        prefix = {"latest": "checkpoint", "best": "best"}[self.cfg.load_checkpoint_kind]
         folder = Path(self.checkpoint_dir(self.cfg, policy_id))
-        state = read_newest(sorted(folder.glob(f"{prefix}_*.pth")), self.device, log.warning)
-        if state is not None:
+        state = read_newest(checkpoints_in(folder, self.cfg.load_checkpoint_kind), self.device, log.warning)
+        if state is None:
+            return
+        try:
             self._load_state(state, load_progress=load_progress)
+        except (RuntimeError, KeyError, TypeError, ValueError) as error:  # made by another network
+            reason = str(error).strip().splitlines()[0]
+            raise CheckpointError(f"the checkpoint in {folder} does not fit this run's network ({reason})") from error
 
     def _load_state(self, checkpoint_dict: dict[str, Any], load_progress: bool = True) -> None:
         super()._load_state(checkpoint_dict, load_progress)
-        if load_progress and self.policy_id == AGENT and "frames" in checkpoint_dict:
-            self.frames.restore(Frames(*checkpoint_dict["frames"]))
+        if load_progress:
+            restore_generators(checkpoint_dict["generators"])
+            if self.policy_id == AGENT:
+                self.frames.restore(Frames(*checkpoint_dict["frames"]))
 
     def _save_impl(self, name_prefix: str, name_suffix: str, keep_checkpoints: int, verbose: bool = True) -> bool:
         """Atomic and synced; prunes the oldest, never what was just written."""
@@ -94,10 +115,20 @@ class ExploreGoLearner(Learner):
         path = folder / f"{name_prefix}_{self.train_step:09d}_{self.env_steps}{name_suffix}.pth"
         if verbose:
             log.info("Saving %s...", path)
-        save_atomically(self._get_checkpoint_dict(), path)
+        if not self._write(self._get_checkpoint_dict(), path):
+            return False
         others = sorted((p for p in folder.glob(f"{name_prefix}_*.pth") if p != path), key=lambda p: p.stat().st_mtime)
         for old in others[: max(0, len(others) + 1 - max(1, keep_checkpoints))]:
             old.unlink()
+        return True
+
+    def _write(self, state: dict[str, Any], path: Path) -> bool:
+        """A disk that is full or gone ends the run with a sentence; what was saved before stays."""
+        try:
+            save_atomically(state, path)
+        except (OSError, RuntimeError) as error:  # torch makes the one into the other
+            self.on_save_error(f"{path} cannot be written ({error}); the checkpoints before it are untouched")
+            return False
         return True
 
 
@@ -111,9 +142,24 @@ class ExploreGoLearnerWorker(LearnerWorker):
         self._milestones: FrameClock | None = None
 
     def init(self) -> None:
-        super().init()
+        self.learner.on_save_error = self.give_up
+        try:
+            super().init()
+        except UsageError as error:
+            self.give_up(str(error))
+            return
         if self.learner.policy_id == AGENT and self.cfg.milestone_step_freq > 0:
             self._milestones = FrameClock(self.cfg.milestone_step_freq, begun_at=self.learner.frames.total())
+
+    def give_up(self, sentence: str) -> None:
+        """Tell the main process, which ends the run."""
+        self.report_msg.emit({FATAL: sentence})
+
+    def start_batcher_thread(self) -> None:
+        """As the parent does, but no thread keeps a process alive whose other one has died."""
+        self.batcher.event_loop.process = self.event_loop.process
+        self.batcher_thread = Thread(target=run_or_die, args=(self.batcher.event_loop,), daemon=True)
+        self.batcher_thread.start()
 
     def on_new_training_batch(self, batch_idx: int) -> None:
         super().on_new_training_batch(batch_idx)
@@ -127,7 +173,7 @@ class ExploreGoLearnerWorker(LearnerWorker):
             assert issubclass(explorer, LearnedExplorer)
             learner_class = explorer.learner_class()
         return learner_class(
-            learner_cfg(cfg, policy_id),
+            policy_cfg(cfg, policy_id),
             env_info,
             buffer_mgr.policy_versions,
             policy_id,
@@ -136,10 +182,10 @@ class ExploreGoLearnerWorker(LearnerWorker):
         )
 
 
-def learner_cfg(cfg: Any, policy_id: int) -> Any:
-    """The agent learns with the run's seed, as in Sample Factory; the explorer with one of its own."""
-    if policy_id == AGENT:
-        return cfg
-    own = type(cfg)(cfg)
-    own.seed = derive_seed(cfg.seed, "learner", policy_id)
-    return own
+def run_or_die(event_loop: Any) -> None:
+    """A batcher's thread. Without it a learner would wait without end, so its process ends, and with it the run."""
+    try:
+        event_loop.exec()
+    except BaseException:
+        log.exception("%s failed", event_loop.object_id)
+        os._exit(1)

@@ -14,7 +14,7 @@ from sample_factory.algo.runners.runner_parallel import ParallelRunner
 from sample_factory.algo.runners.runner_serial import SerialRunner
 from sample_factory.algo.utils.env_info import obtain_env_info_in_a_separate_process
 from sample_factory.algo.utils.misc import EPISODIC, LEARNER_ENV_STEPS, TRAIN_STATS, ExperimentStatus
-from sample_factory.cfg.arguments import preprocess_cfg
+from sample_factory.cfg.arguments import cfg_dict, preprocess_cfg
 from sample_factory.utils.dicts import iterate_recursively
 from sample_factory.utils.gpu_utils import set_global_cuda_envvars
 from sample_factory.utils.utils import experiment_dir, init_file_logger, log
@@ -23,15 +23,21 @@ from signal_slot.signal_slot import Timer, signal
 from sf_explore_go.errors import UsageError
 from sf_explore_go.explorers.base import resolve_explorer
 from sf_explore_go.monitoring.coverage import Coverage, world_cells
+from sf_explore_go.monitoring.full_disk import forgive_full_disks
 from sf_explore_go.monitoring.pictures import PICTURES_PER_RUN, coverage_pictures
-from sf_explore_go.phases.messages import EXPLORE_PHASE
+from sf_explore_go.phases.messages import EXPLORE_PHASE, FATAL
 from sf_explore_go.runtime.accounting import Frames
 from sf_explore_go.runtime.batcher import ExploreGoBatcher
 from sf_explore_go.runtime.buffers import ExploreGoBufferMgr
 from sf_explore_go.runtime.clock import FrameClock, summary_interval
 from sf_explore_go.runtime.learner import ExploreGoLearnerWorker
+from sf_explore_go.runtime.lifeline import tie_to_this_process
+from sf_explore_go.runtime.policies import policy_cfg
+from sf_explore_go.runtime.run_folder import note_command, save_config
 from sf_explore_go.runtime.sampler import ExploreGoParallelSampler, ExploreGoSerialSampler
-from sf_explore_go.runtime.stopping import StopRequest, children_deaf_to_stop_signals
+from sf_explore_go.runtime.shared_memory import check_shared_memory
+from sf_explore_go.runtime.stopping import EARLY, StopRequest, children_deaf_to_stop_signals
+from sf_explore_go.runtime.supervisor import Supervisor
 from sf_explore_go.worlds import world_of
 
 # what episodes report -> the tag under which it is plotted; other keys with a slash keep their name
@@ -52,13 +58,17 @@ class ExploreGoRunner(Runner):
         self.policy_msg_handlers[TRAIN_STATS] = [self._on_train_stats]
         self.policy_msg_handlers[EPISODIC] = [self._on_episode]
         self.policy_msg_handlers[EXPLORE_PHASE] = [self._on_explore_phase]
+        self.msg_handlers[FATAL] = [self._on_fatal]
+        forgive_full_disks(self.writers.values())
         self.stop_request = StopRequest()
         self.final_frames = Frames(0, 0)
         self.coverage: Coverage | None = None  # made when the first explore phase is reported
         self._first_frame_time: float | None = None
         self._summary_clock = FrameClock(summary_interval(cfg))
         self._picture_clock = FrameClock(max(1, cfg.train_for_env_steps // PICTURES_PER_RUN))
-        self._sampling_components: set[str] = set()
+        self.sampling_components: set[str] = set()
+        self.reason_to_end: str | None = None  # a sentence, if something went wrong
+        self.supervisor = Supervisor(self, cfg.hang_timeout)
         self._learning_told_to_stop = False
         self._all_started = False  # set when every worker has a process
         self._poll_timer = Timer(self.event_loop, STOP_POLL_SECONDS)
@@ -78,11 +88,16 @@ class ExploreGoRunner(Runner):
         if not preprocess_cfg(self.cfg, self.env_info):
             return ExperimentStatus.FAILURE
         self._check_phases()
+        check_shared_memory(self.cfg, self.env_info)
         init_file_logger(self.cfg)
         self._save_cfg()
+        note_command(self.cfg, self.folder)
         self.buffer_mgr = ExploreGoBufferMgr(self.cfg, self.env_info)
         self._observers_call(AlgoObserver.on_init, self)
         return ExperimentStatus.SUCCESS
+
+    def _save_cfg(self) -> None:
+        save_config(cfg_dict(self.cfg), self.folder)
 
     def _check_phases(self) -> None:
         if self.cfg.max_pure_expl_steps == 0:
@@ -96,7 +111,7 @@ class ExploreGoRunner(Runner):
 
     def _make_batcher(self, event_loop: Any, policy_id: int) -> Any:
         batcher_class = ExploreGoBatcher if self.cfg.max_pure_expl_steps > 0 else Batcher
-        return batcher_class(event_loop, policy_id, self.buffer_mgr, self.cfg, self.env_info)
+        return batcher_class(event_loop, policy_id, self.buffer_mgr, policy_cfg(self.cfg, policy_id), self.env_info)
 
     def _make_learner(self, event_loop: Any, policy_id: int, batcher: Any) -> Any:
         return ExploreGoLearnerWorker(event_loop, self.cfg, self.env_info, self.buffer_mgr, batcher, policy_id)
@@ -126,16 +141,28 @@ class ExploreGoRunner(Runner):
 
     def _poll(self) -> None:
         if self.stopped:
-            self._forget_the_dead()
+            self.supervisor.see_to_the_end()
         elif self.stop_request.signal is not None:
             log.info("Received %s, saving and stopping...", self.stop_request.signal.name)
             self._stop_training()
             self.status = ExperimentStatus.INTERRUPTED
-        elif self._all_started and (dead := [c.object_id for c in self.components_to_stop if not self._is_alive(c)]):
-            log.error("%s died; its traceback, if it had time for one, stands above. Stopping...", ", ".join(dead))
-            self._stop_training(failed=True)
+        elif self._all_started and (reason := self.supervisor.poll()):
+            self.end_because(reason)
         elif not self.cfg.serial_mode and self._should_end_training():
             self._stop_training()
+
+    def end_because(self, reason: str) -> None:
+        """Stop a run in which something has gone wrong; the first reason is the one to tell."""
+        if self.reason_to_end is None:
+            self.reason_to_end = reason
+            log.error("%s. Stopping...", reason)
+        self._stop_training(failed=True)
+
+    def _receive_heartbeat(self, component_type: type, component_id: str, p_name: str, qsize: int) -> None:
+        self.supervisor.sign_of_life(component_id)
+
+    def _check_heartbeat(self) -> None:
+        """Sample Factory's own check, by a timer, ends a run only when all workers of a kind are silent."""
 
     # -- messages from the workers -------------------------------------------------------------------------------
 
@@ -163,6 +190,10 @@ class ExploreGoRunner(Runner):
                     deque(maxlen=runner.cfg.stats_avg) for _ in range(runner.cfg.num_policies)
                 ]
             runner.policy_avg_stats[key][policy_id].append(value)
+
+    @staticmethod
+    def _on_fatal(runner: "ExploreGoRunner", msg: dict) -> None:
+        runner.end_because(msg[FATAL])
 
     @staticmethod
     def _on_explore_phase(runner: "ExploreGoRunner", msg: dict, policy_id: int) -> None:
@@ -240,30 +271,15 @@ class ExploreGoRunner(Runner):
         if isinstance(component_to_stop, Batcher):
             stop_signal = self.stop_learning
         elif not isinstance(component_to_stop, LearnerWorker):
-            self._sampling_components.add(component_to_stop.object_id)
+            self.sampling_components.add(component_to_stop.object_id)
         super()._setup_component_termination(stop_signal, component_to_stop)
 
     def _component_stopped(self, component_obj_id: str, component_profiles: Any) -> None:
         super()._component_stopped(component_obj_id, component_profiles)
         remaining = {component.object_id for component in self.components_to_stop}
-        if not self._learning_told_to_stop and not remaining & self._sampling_components:
+        if not self._learning_told_to_stop and not remaining & self.sampling_components:
             self._learning_told_to_stop = True
             self.stop_learning.emit(self.object_id)
-
-    def _forget_the_dead(self) -> None:
-        """While stopping: do not wait for an answer from a process that is gone."""
-        waiting_for = self.components_to_stop
-        self.components_to_stop = [component for component in waiting_for if self._is_alive(component)]
-        for component in waiting_for:
-            if component not in self.components_to_stop:
-                self._component_stopped(component.object_id, {})
-                break  # it looks at all that remain
-
-    def _is_alive(self, component: Any) -> bool:
-        if isinstance(component, Batcher):  # a thread of its learner's process
-            component = self.learners[component.policy_id]
-        process = component.event_loop.process if component.event_loop is not None else None
-        return process is None or process.is_alive()
 
     def _on_everything_stopped(self) -> None:
         self._poll_timer.stop()
@@ -273,6 +289,7 @@ class ExploreGoRunner(Runner):
 
     def run(self) -> Any:
         self.stop_request.install()
+        self.stop_request.signal = EARLY.signal
         try:
             status = super().run()
         finally:
@@ -287,10 +304,21 @@ class ExploreGoRunner(Runner):
 class ExploreGoParallelRunner(ParallelRunner, ExploreGoRunner):
     """Workers in processes of their own."""
 
+    def init(self) -> Any:
+        status = super().init()
+        if status == ExperimentStatus.SUCCESS:
+            tie_to_this_process([*self.processes, *self.sampler.processes])
+        return status
+
     def _on_start(self) -> None:
         with children_deaf_to_stop_signals():
             super()._on_start()
+        self.supervisor.begin()
         self._all_started = True
+
+    def _on_everything_stopped(self) -> None:
+        self.supervisor.join([*self.processes, *self.sampler.processes])
+        super()._on_everything_stopped()
 
 
 class InOrder(dict):

@@ -27,9 +27,12 @@ class StopRequest:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.signal is not None:
-            self.restore()
+            signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         self.signal = signal.Signals(number)
+
+
+EARLY = StopRequest()  # of the command line, before there is a runner that listens
 
 
 @contextmanager

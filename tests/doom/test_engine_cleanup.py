@@ -27,6 +27,8 @@ import json, os, signal, subprocess, sys, threading, time
 from sf_explore_go.doom.env import MyWayHomeEnv
 from sf_explore_go.doom.janitor import JANITOR
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs inherit as ignored
+
 def report(*envs):
     engines = [env._engine for env in envs]
     print(json.dumps({

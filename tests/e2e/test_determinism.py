@@ -9,7 +9,9 @@ from tests.e2e.cli import scalars, train
 COMMON = ("--env=illustrative_train", "--train_for_env_steps=1200", "--num_workers=2", "--num_envs_per_worker=2")
 
 
-@pytest.mark.parametrize("explorer", ["random", "tests.runtime.recording:PlainPolicyExplorer"])
+@pytest.mark.parametrize(
+    "explorer", [pytest.param("random", marks=pytest.mark.slow), "tests.runtime.recording:PlainPolicyExplorer"]
+)
 def test_one_seed_one_curve_another_seed_another(tmp_path: Path, explorer: str) -> None:
     flags = (*COMMON, f"--explorer={explorer}")
     train(tmp_path, "a", *flags, "--seed=3", PYTHONHASHSEED="1")

@@ -17,12 +17,13 @@ from sample_factory.envs.env_utils import register_env
 
 from sf_explore_go.config import parse_train_args
 from sf_explore_go.explorers.base import LearnedExplorer
-from sf_explore_go.runtime.learner import ExploreGoLearner, ExploreGoLearnerWorker, learner_cfg
+from sf_explore_go.runtime.learner import ExploreGoLearner, ExploreGoLearnerWorker
+from sf_explore_go.runtime.policies import policy_cfg
 from sf_explore_go.runtime.runner import ExploreGoParallelRunner, ExploreGoRunner, ExploreGoSerialRunner
 from sf_explore_go.train import EXIT_STATUS
 from sf_explore_go.worlds import register_worlds
 
-ENV_NAME = "counting"
+ENV_NAME = "illustrative_train"  # whose place the counting environment takes
 MIN_LENGTH, MAX_LENGTH = 1, 40
 
 
@@ -106,7 +107,7 @@ class RecordingLearner(ExploreGoLearner):
 class RecordingLearnerWorker(ExploreGoLearnerWorker):
     def make_learner(self, cfg: Any, env_info: Any, buffer_mgr: Any, policy_id: int) -> ExploreGoLearner:
         versions = buffer_mgr.policy_versions
-        own = learner_cfg(cfg, policy_id)
+        own = policy_cfg(cfg, policy_id)
         return RecordingLearner(own, env_info, versions, policy_id, self.param_server, buffer_mgr.frames)
 
 

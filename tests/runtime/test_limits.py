@@ -13,7 +13,9 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=pytest.mark.slow if mode != "serial" else []) for mode in MODES]
+)
 def test_seconds(tmp_path: Path, mode: str) -> None:
     begin = time.time()
     runner = record(tmp_path, *MODES[mode], "--train_for_seconds=4", "--train_for_env_steps=1000000000")

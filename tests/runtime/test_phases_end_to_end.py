@@ -27,14 +27,32 @@ def expected_k(env: int, episodes: int) -> list[int]:
 
 
 @pytest.fixture(
-    scope="module", params=[(m, e) for m in MODES for e in ("learned", "random")], ids=lambda p: "-".join(p)
+    scope="module",
+    params=[
+        # the random explorer has no policy of its own, so its parallel runs show little that the others do not
+        pytest.param(
+            (mode, explorer), marks=pytest.mark.slow if (explorer, mode != "serial") == ("random", True) else []
+        )
+        for mode in MODES
+        for explorer in ("learned", "random")
+    ],
+    ids=lambda p: "-".join(p),
 )
 def run(request: Any, tmp_path_factory: Any) -> tuple[Recording, Any, bool]:
     mode, explorer = request.param
     folder = tmp_path_factory.mktemp("recording")
-    flags = (*MODES[mode], LEARNED if explorer == "learned" else "--explorer=random")
+    # in one of the modes the explorer has a smaller batch than the agent
+    learned = (LEARNED, "--explorer_batch_size=16") if mode == "double-buffered" else (LEARNED,)
+    flags = (*MODES[mode], *(learned if explorer == "learned" else ("--explorer=random",)))
     runner = record(folder, *flags)
     return Recording(folder), runner, explorer == "learned"
+
+
+def test_batches_are_of_each_policys_own_size(run: tuple[Recording, Any, bool]) -> None:
+    recording, runner, _ = run
+    sizes = {0: 32, 1: runner.cfg.explorer_batch_size or 32}
+    for policy_id, batches in recording.batches.items():
+        assert {batch["rewards"].size for batch in batches} == {sizes[policy_id]}
 
 
 def steps_of_phase(made: np.ndarray, ks: list[int], policy_id: int) -> list[tuple[int, int, int]]:

@@ -1,0 +1,188 @@
+"""`sf-explore-go doctor`: will a training run here?
+
+Versions, processors, GPU, shared memory against what the given flags need, what crashed programs have left behind, and
+whether the run folder can be written. Takes the flags of `train`; exit status 0 if all is well, 1 if something is not.
+"""
+
+import logging
+import os
+import platform
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+from sample_factory.utils.utils import log
+
+from sf_explore_go import __version__
+from sf_explore_go.config import parse_train_args
+from sf_explore_go.errors import UsageError
+from sf_explore_go.runtime.run_folder import PACKAGES, check_writable, run_folder
+from sf_explore_go.runtime.shared_memory import MIB, SHARED_MEMORY, SPARE, bytes_free, bytes_needed
+from sf_explore_go.worlds import prepare_world, register_worlds
+
+CLEAN = "--clean"
+SEGMENT = re.compile(r"ViZDoom(?:MQCtr|MQDoom|SM)(?P<instance>.+)|torch_(?P<pid>\d+)_")
+MIN_FREE_DISK = 2**30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report."""
+
+    name: str
+    text: str
+    well: bool = True
+
+    def __str__(self) -> str:
+        return f"{'ok ' if self.well else 'BAD'}  {self.name:<14} {self.text}"
+
+
+# --- what is here -----------------------------------------------------------------------------------------------------
+
+
+def versions() -> Finding:
+    packages = ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES)
+    return Finding("versions", f"sf-explore-go {__version__}, Python {platform.python_version()}, {packages}")
+
+
+def processors() -> Finding:
+    cores = len(psutil.Process().cpu_affinity()) if hasattr(psutil.Process, "cpu_affinity") else os.cpu_count()
+    return Finding("processors", f"{cores} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB of memory")
+
+
+def gpu() -> Finding:
+    if not torch.cuda.is_available():
+        return Finding("GPU", "none; --device=cpu")
+    return Finding("GPU", ", ".join(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())))
+
+
+def shared_memory(cfg: Any) -> Finding:
+    from sample_factory.algo.utils.env_info import obtain_env_info_in_a_separate_process
+
+    prepare_world(cfg.env)
+    register_worlds()
+    needed = SPARE * bytes_needed(cfg, obtain_env_info_in_a_separate_process(cfg))
+    free = bytes_free()
+    if free is None:
+        return Finding("shared memory", f"{needed / MIB:.0f} MB needed; {SHARED_MEMORY} cannot be looked at here")
+    text = f"{needed / MIB:.0f} MB needed by these flags, {free / MIB:.0f} MB free in {SHARED_MEMORY}"
+    return Finding("shared memory", text, free >= needed)
+
+
+def folder(cfg: Any) -> list[Finding]:
+    path = run_folder(cfg)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(path)
+    except (UsageError, OSError) as error:
+        return [Finding("run folder", str(error), well=False)]
+    free = shutil.disk_usage(path.parent).free
+    return [Finding("run folder", f"{path} can be written to, {free / 2**30:.0f} GiB free", free >= MIN_FREE_DISK)]
+
+
+# --- what was left behind ---------------------------------------------------------------------------------------------
+
+
+def orphaned_engines() -> list[psutil.Process]:
+    """Engines of this user whose program is gone, so that nobody will ever end them."""
+    return [process for process in own_engines() if is_orphan(process)]
+
+
+def own_engines() -> Iterable[psutil.Process]:
+    for process in psutil.process_iter():
+        try:
+            if process.uids().real == os.getuid() and "+viz_instance_id" in process.cmdline():
+                yield process
+        except psutil.Error:  # ended meanwhile, or not ours to look at
+            continue
+
+
+def is_orphan(process: psutil.Process) -> bool:
+    """Its parent is init, or one that takes in orphans: at any rate no Python program that could use it."""
+    try:
+        parent = process.parent()
+        return parent is None or parent.pid == 1 or not any("python" in word for word in parent.cmdline()[:1])
+    except psutil.Error:
+        return False
+
+
+def orphaned_segments() -> list[Path]:
+    """Shared memory of this user whose engine or program is gone."""
+    if not SHARED_MEMORY.is_dir():
+        return []
+    used = {word for process in own_engines() for word in command_line(process)}
+    return [path for path in sorted(SHARED_MEMORY.iterdir()) if is_left_over(path, used)]
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def is_left_over(path: Path, used: set[str]) -> bool:
+    match = SEGMENT.match(path.name)
+    try:
+        if match is None or path.stat().st_uid != os.getuid():
+            return False
+    except OSError:
+        return False
+    if match["instance"]:
+        return match["instance"] not in used
+    return not psutil.pid_exists(int(match["pid"]))
+
+
+def left_overs(clean: bool) -> list[Finding]:
+    """With `clean`, engines are ended first, which frees their segments."""
+    engines = orphaned_engines()
+    if clean:
+        for engine in engines:
+            engine.send_signal(signal.SIGKILL)
+        psutil.wait_procs(engines, timeout=5)
+    segments = orphaned_segments()
+    if clean:
+        for segment in segments:
+            segment.unlink(missing_ok=True)
+    size = sum(segment.stat().st_blocks * 512 for segment in segments if segment.exists())
+    done = "removed" if clean else f"of programs that are gone ({CLEAN} removes them)"
+    return [
+        Finding("engines", f"{len(engines)} {done}" if engines else "none left behind", clean or not engines),
+        Finding(
+            "segments",
+            f"{len(segments)} in {SHARED_MEMORY} ({size / MIB:.0f} MB) {done}" if segments else "none left behind",
+            clean or not segments,
+        ),
+    ]
+
+
+def examine(cfg: Any, *, clean: bool) -> list[Finding]:
+    return [versions(), processors(), gpu(), *left_overs(clean), shared_memory(cfg), *folder(cfg)]
+
+
+def main(argv: Sequence[str]) -> int:
+    if any(word in ("-h", "--help") for word in argv):
+        print(__doc__)
+        print(f"usage: sf-explore-go doctor [{CLEAN}] [flags of sf-explore-go train]\n")
+        print(f"  {CLEAN}   end engines of yours and remove shared memory of yours whose program is gone")
+        return 0
+    flags = [word for word in argv if word != CLEAN]
+    if not any(word.split("=")[0] == "--env" for word in flags):
+        flags.append("--env=my_way_home_train")
+    log.setLevel(logging.WARNING)  # Sample Factory tells much while it looks at an environment
+    findings = examine(parse_train_args(flags), clean=CLEAN in argv)
+    for finding in findings:
+        print(finding)
+    return 0 if all(finding.well for finding in findings) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

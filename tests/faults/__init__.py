@@ -1,0 +1,1 @@
+"""Each fault that docs/faults.md lists, injected into a real training."""

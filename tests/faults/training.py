@@ -1,0 +1,145 @@
+"""A real training in processes of its own, to do bad things to."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from sf_explore_go.runtime.checkpoints import checkpoints_in, read_checkpoint
+from sf_explore_go.runtime.status import read_status
+
+GRID = (
+    "--env=illustrative_train", "--preset=illustrative", "--serial_mode=False", "--num_workers=2",
+    "--num_envs_per_worker=2", "--worker_num_splits=1", "--explorer=e3b", "--max_pure_expl_steps=8",
+    "--train_for_env_steps=1000000000", "--save_every_sec=2", "--seed=3",
+)  # fmt: skip
+DOOM = (
+    "--env=my_way_home_train", "--preset=smoke", "--num_workers=1", "--num_envs_per_worker=2", "--batch_size=64",
+    "--train_for_env_steps=1000000000", "--seed=3",
+)  # fmt: skip
+PATIENCE = 240.0  # seconds until a training must have come somewhere, on a machine that has other work
+
+# what a worker writes about itself into the run's log -> its kind
+ROLES = {
+    "learner 0": r"\[(\d+)\] LearnerWorker_p0 finished initialization",
+    "learner 1": r"\[(\d+)\] LearnerWorker_p1 finished initialization",
+    "rollout 0": r"\[(\d+)\] Worker 0 uses CPU cores",
+    "inference": r"\[(\d+)\] InferenceWorker_p0-w0: stopping experience collection",
+}
+
+
+class Training:
+    """`sf-explore-go train` in a folder; nothing of it outlives the `with` block."""
+
+    def __init__(self, folder: Path, *flags: str, wrapper: tuple[str, ...] = ()) -> None:
+        self.folder = folder / "run"
+        self.err = folder / "stderr.txt"
+        base = DOOM if any("my_way_home" in flag for flag in flags) else GRID
+        command = [*wrapper, sys.executable, "-m", "sf_explore_go", "train", *base, *flags]
+        command += [f"--train_dir={folder}", "--experiment=run"]
+        self.begun = time.monotonic()
+        with self.err.open("w") as err, (folder / "stdout.txt").open("w") as out:
+            self.process = subprocess.Popen(
+                command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        self.seen: dict[int, psutil.Process] = {}
+
+    def __enter__(self) -> "Training":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.note_processes()
+        for process in [psutil.Process(self.process.pid)] if self.process.poll() is None else []:
+            process.kill()
+        self.process.wait()
+        for process in self.alive():
+            process.kill()
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    @property
+    def stderr(self) -> str:
+        return self.err.read_text()
+
+    @property
+    def frames(self) -> int:
+        """Total of frames as this command has told it; 0 before it has any."""
+        status = read_status(self.folder)
+        return status.frames if status is not None and status.pid == self.process.pid else 0
+
+    def note_processes(self) -> None:
+        try:
+            for child in psutil.Process(self.process.pid).children(recursive=True):
+                self.seen[child.pid] = child
+        except psutil.Error:
+            pass
+
+    def alive(self) -> list[psutil.Process]:
+        """Processes of this training that still run; zombies do not."""
+        return [p for p in self.seen.values() if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.stderr[-3000:]}"
+            assert time.monotonic() < deadline, f"waited in vain:\n{self.stderr[-3000:]}"
+            self.note_processes()
+            time.sleep(0.05)
+
+    def wait_until_it_trains(self) -> None:
+        """Until there are frames, and a checkpoint of both policies."""
+        self.wait_for(lambda: self.frames > 0 and all(self.checkpoints(policy) for policy in (0, 1)))
+
+    def checkpoints(self, policy: int) -> list[Path]:
+        return checkpoints_in(self.folder / f"checkpoint_p{policy}")
+
+    def worker(self, role: str) -> int:
+        """Process id of a worker, from the run's log."""
+        found: list[str] = []
+
+        def logged() -> bool:
+            found[:] = re.findall(ROLES[role], (self.folder / "sf_log.txt").read_text())
+            return bool(found)
+
+        self.wait_for(logged)
+        return int(found[-1])
+
+    # -- ending ----------------------------------------------------------------------------------------------------
+
+    def kill(self, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+        self.note_processes()
+        os.kill(pid, number)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        self.note_processes()
+        self.process.send_signal(number)
+
+    def end(self, within: float) -> int:
+        """Exit status; fails if the end takes longer, or leaves processes behind."""
+        begin = time.monotonic()
+        status = self.process.wait(PATIENCE)
+        assert time.monotonic() - begin < within
+        self.nothing_is_left(within=10)
+        return status
+
+    def nothing_is_left(self, within: float) -> None:
+        deadline = time.monotonic() + within
+        while self.alive() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert self.alive() == []
+        assert segments_of(self.seen) == []
+
+
+def segments_of(pids: dict[int, psutil.Process]) -> list[str]:
+    """Shared memory of these processes that is still there."""
+    return [path.name for path in Path("/dev/shm").glob("torch_*") if int(path.name.split("_")[1]) in pids]
+
+
+def total_frames(path: Path) -> int:
+    return sum(read_checkpoint(path, "cpu")["frames"])
