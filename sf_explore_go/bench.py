@@ -125,8 +125,30 @@ def bench_e3b(options: argparse.Namespace) -> list[Row]:
     return run(options)
 
 
-BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {"env": bench_env, "e3b": bench_e3b}
-STOCK = {"env": "stock Sample Factory", "e3b": "the published per-step update"}  # what the other arm is
+def bench_evaluate(options: argparse.Namespace) -> list[Row]:
+    from sf_explore_go.bench_evaluation import bench_evaluate as run
+
+    return run(options)
+
+
+def bench_background(options: argparse.Namespace) -> list[Row]:
+    from sf_explore_go.bench_evaluation import bench_background as run
+
+    return run(options)
+
+
+BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
+    "env": bench_env,
+    "e3b": bench_e3b,
+    "evaluate": bench_evaluate,
+    "background": bench_background,
+}
+STOCK = {  # what the other arm is
+    "env": "stock Sample Factory",
+    "e3b": "the published per-step update",
+    "evaluate": "one environment in a plain loop",
+    "background": "the same training without evaluation beside it",
+}
 
 
 def make_parser() -> ArgumentParser:
@@ -145,7 +167,8 @@ def format_table(name: str, rows: Sequence[Row]) -> str:
     for row in rows:
         ours, stock, ratio = (float(np.median(values)) for values in (row.ours, row.stock, row.ratios))
         spread = f"{min(row.ratios):.3f} to {max(row.ratios):.3f}"
-        lines.append(f"{row.quantity:<14}{ours:>10.0f}{stock:>10.0f}{ratio:>13.3f}   {spread}")
+        shown = "".join(f"{value:>10.0f}" if value >= 10 else f"{value:>10.2f}" for value in (ours, stock))
+        lines.append(f"{row.quantity:<14}{shown}{ratio:>13.3f}   {spread}")
     return "\n".join(lines)
 
 
@@ -161,7 +184,7 @@ def main(argv: Sequence[str]) -> int:
     for name in options.names or BENCHMARKS:
         rows = BENCHMARKS[name](options)
         results[name] = [asdict(row) | {"median_ratio": float(np.median(row.ratios))} for row in rows]
-        print(format_table(name, rows) + f"\nmedians of {options.turns} turns; stock is {STOCK[name]}")
+        print(format_table(name, rows) + f"\nmedians of {len(rows[0].ours)} turns; stock is {STOCK[name]}")
     if target:
         target.write_text(json.dumps(results, indent=2) + "\n")
     return 0

@@ -28,9 +28,26 @@ def test_quick_run_of_the_bonus(tmp_path: Path, capsys: pytest.CaptureFixture[st
     target = tmp_path / "bench.json"
     assert main(["e3b", "--quick", "--turns=1", f"--json={target}"]) == 0
     rows = {row["quantity"]: row for row in json.loads(target.read_text())["e3b"]}
-    assert rows.keys() >= {"usual", "d = 128", "d = 1024", "phase 50", "phase 400", "peak MiB"}
+    assert rows.keys() >= {"new arrays", "in place", "d = 128", "d = 1024", "phase 50", "phase 400", "peak MiB"}
     assert all(min(row["ours"] + row["stock"]) > 0 for row in rows.values())
     assert "stock is the published per-step update" in capsys.readouterr().out
+
+
+def test_quick_run_of_evaluation(tmp_path: Path) -> None:
+    target = tmp_path / "bench.json"
+    assert main(["evaluate", "--quick", "--turns=1", f"--json={target}"]) == 0
+    rows = {row["quantity"]: row for row in json.loads(target.read_text())["evaluate"]}
+    assert rows.keys() == {"laptop ep/s", "paper ep/s"}
+    assert all(min(row["ours"] + row["stock"]) > 0 for row in rows.values())
+
+
+@pytest.mark.slow
+def test_quick_run_beside_a_training(tmp_path: Path) -> None:
+    target = tmp_path / "bench.json"
+    assert main(["background", "--quick", "--turns=1", f"--json={target}"]) == 0
+    rows = {row["quantity"]: row for row in json.loads(target.read_text())["background"]}
+    assert rows.keys() == {"1 core fr/s", "all cores fr/s"}
+    assert all(min(row["ours"] + row["stock"]) > 0 for row in rows.values())
 
 
 def test_the_ratio_is_the_median_over_turns() -> None:
@@ -41,7 +58,7 @@ def test_the_ratio_is_the_median_over_turns() -> None:
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["engine"], r"^bench engine: allowed are env, e3b$"),
+        (["engine"], r"^bench engine: allowed are env, e3b, evaluate, background$"),
         (["--turns=0"], r"^--turns=0: allowed are whole numbers from 1$"),
         (
             ["--json=/no/such/folder/x.json"],

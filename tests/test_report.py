@@ -1,13 +1,17 @@
 """Reports on runs with known numbers."""
 
-import csv
 import json
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sf_explore_go.cli import run as run_verb
-from sf_explore_go.report import final_rows, find_runs, group, main
+from sf_explore_go.report import main
+from sf_explore_go.reporting.runs import Arm, Run, find_runs, group
+from sf_explore_go.reporting.tables import final_rows
+from sf_explore_go.scores import Score, merge_scores
 
 
 def make_run(folder: Path, steps: int, seed: int, final: dict[str, float], **config: object) -> None:
@@ -16,12 +20,17 @@ def make_run(folder: Path, steps: int, seed: int, final: dict[str, float], **con
     base = {"env": "illustrative_train", "max_pure_expl_steps": steps, "explorer": "random", "seed": seed}
     resolved = base | {"milestone_step_freq": 100, "train_for_env_steps": 400, "gamma": 0.9} | config
     (folder / "config.json").write_text(json.dumps(resolved))
-    with (folder / "evaluation.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["frames", "split", "success_rate"])
-        for tick in (1, 2, 3, 4):
-            for split, value in final.items():
-                writer.writerow([tick * 100 + seed, split, value * tick / 4])
+    rows = [
+        make_score(tick * 100 + seed, split, value * tick / 4)
+        for tick in (1, 2, 3, 4)
+        for split, value in final.items()
+    ]
+    merge_scores(folder / "evaluation.csv", rows)
+
+
+def make_score(frames: int, split: str, rate: float, goal: str = "all", episodes: int = 40) -> Score:
+    name = f"milestone_{frames:012d}.pth"
+    return Score(frames, split, goal, episodes, rate, rate, rate, rate, rate, rate, 10.0, "sampled", 0, name)
 
 
 def make_sweep(folder: Path) -> None:
@@ -38,9 +47,12 @@ def test_known_means_and_probabilities(tmp_path: Path) -> None:
     assert baseline["test"] == pytest.approx(0.4)
     assert ours["test"] == pytest.approx(0.9)
     assert ours["train"] == pytest.approx(0.9)
-    assert baseline["test_low"] >= 0.2
-    assert baseline["test_high"] <= 0.6
-    assert ours["p_better_on_test"] == 1.0
+    # Student's interval of (0.2, 0.4, 0.6) is 0.4 +- 4.3027 * 0.2 / sqrt(3), and a rate is not below 0
+    assert baseline["test_low"] == 0.0
+    assert baseline["test_high"] == pytest.approx(0.4 + 4.302653 * 0.2 / math.sqrt(3), abs=0.02)
+    assert ours["p_better_on_test"] == ours["p_better_low"] == ours["p_better_high"] == 1.0
+    assert baseline["p_better_on_test"] is None
+    assert (ours["seeds"], ours["test_episodes"]) == (3, "40")
     # evaluations of different seeds, a few frames apart, meet in one point of the curve
     assert arms[0].curve("test", 100) == {t * 100: pytest.approx([0.05 * t, 0.1 * t, 0.15 * t]) for t in (1, 2, 3, 4)}
 
@@ -49,11 +61,51 @@ def test_writes_figure_and_tables(tmp_path: Path, capsys: pytest.CaptureFixture[
     make_sweep(tmp_path / "runs")
     assert main([str(tmp_path / "runs"), f"--out={tmp_path / 'out'}"]) == 0
     assert (tmp_path / "out/figure.png").stat().st_size > 10_000
-    assert "| baseline (K = 0) | 3 | 1.000 (1.000 to 1.000) | 0.400" in (tmp_path / "out/final.md").read_text()
-    assert "figure:" in capsys.readouterr().out
+    assert (tmp_path / "out/figure.pdf").read_bytes().startswith(b"%PDF")
+    assert "| baseline (K = 0) | 3 | 40 | 1.000 (1.000 to 1.000) | 0.400 (" in (tmp_path / "out/final.md").read_text()
+    page = (tmp_path / "out/index.html").read_text()
+    assert page.count("data:image/png;base64,") == 1
+    assert "0.400 (" in page
+    assert "page:" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("trouble", ["nothing", "missing", "other", "broken", "one split"])
+def test_interquartile_mean_leaves_out_the_extremes(tmp_path: Path) -> None:
+    for seed, rate in enumerate([0.0, 0.5, 0.6, 1.0]):
+        make_run(tmp_path / f"k0_{seed}", 0, seed, {"train": 1.0, "test": rate})
+    (row,) = final_rows(group(find_runs([tmp_path]), mixed=False))
+    assert row["test"] == pytest.approx(0.525)
+    assert row["test_iqm"] == pytest.approx(0.55)
+
+
+def test_goals_are_pooled_over_seeds(tmp_path: Path) -> None:
+    for seed, (rate, episodes) in enumerate([(0.5, 4), (1.0, 12)]):
+        make_run(tmp_path / f"k0_{seed}", 0, seed, {"train": 1.0, "test": 0.5})
+        rows = [make_score(400 + seed, "test", rate, "11", episodes), make_score(300 + seed, "test", 0.0, "11", 9)]
+        merge_scores(tmp_path / f"k0_{seed}/evaluation_goals.csv", rows)
+    (arm,) = group(find_runs([tmp_path]), mixed=False)
+    rate, episodes = arm.goal_rates()[11]
+    assert rate == pytest.approx(14 / 16)
+    assert episodes == 16
+
+
+@pytest.mark.slow
+def test_intervals_of_500_simulated_sweeps_cover_the_truth() -> None:
+    rng = np.random.default_rng(7)
+    hits = {"train": 0, "test": 0, "test_iqm": 0}
+    for _ in range(500):
+        train, test = rng.normal(0.7, 0.05, 10).clip(0, 1), rng.normal(0.5, 0.1, 10).clip(0, 1)
+        arm = Arm("baseline (K = 0)")
+        for seed in range(10):
+            rows = {s: make_score(400, s, float(v[seed])) for s, v in (("train", train), ("test", test))}
+            arm.runs.append(Run(Path(str(seed)), {}, {split: {400: row} for split, row in rows.items()}))
+        (row,) = final_rows([arm])
+        for name, truth in (("train", 0.7), ("test", 0.5), ("test_iqm", 0.5)):
+            hits[name] += row[f"{name}_low"] <= truth <= row[f"{name}_high"]
+    for count in hits.values():
+        assert 0.93 <= count / 500 <= 0.97
+
+
+@pytest.mark.parametrize("trouble", ["nothing", "missing", "other", "other world", "empty", "broken", "one split"])
 def test_trouble_is_one_sentence(tmp_path: Path, trouble: str, capsys: pytest.CaptureFixture[str]) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()
@@ -61,15 +113,22 @@ def test_trouble_is_one_sentence(tmp_path: Path, trouble: str, capsys: pytest.Ca
         make_run(runs / "a", 0, 0, {"train": 1.0, "test": 0.5})
     if trouble == "other":
         make_run(runs / "b", 8, 0, {"train": 1.0, "test": 0.5}, gamma=0.99)
+    if trouble == "other world":
+        make_run(runs / "b", 0, 1, {"train": 1.0, "test": 0.5}, env="my_way_home_train")
+    if trouble == "empty":
+        (runs / "a/evaluation.csv").write_text("")
     if trouble == "broken":
         (runs / "a/evaluation.csv").write_text("frames,split\n1,train\n")
     if trouble == "one split":
-        (runs / "a/evaluation.csv").write_text("frames,split,success_rate\n1,train,1\n")
+        (runs / "a/evaluation.csv").unlink()
+        merge_scores(runs / "a/evaluation.csv", [make_score(1, "train", 1.0)])
     target = tmp_path / "nowhere" if trouble == "missing" else runs
     assert run_verb(main, [str(target), f"--out={tmp_path / 'out'}"]) == 2
     error = capsys.readouterr().err
     assert len(error.strip().splitlines()) == 1
     assert not (tmp_path / "out").exists()
+    if trouble == "other world":
+        assert "env (illustrative_train and my_way_home_train)" in error
     if trouble == "other":
         assert "gamma (0.9 and 0.99)" in error
         assert run_verb(main, [str(target), f"--out={tmp_path / 'out'}", "--mixed"]) == 0

@@ -6,7 +6,7 @@ state, no display, safe in worker processes and threads.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
@@ -15,8 +15,9 @@ from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import LinearSegmentedColormap, LogNorm
+from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
@@ -62,6 +63,7 @@ class MapOptions(TypedDict, total=False):
     phases: Sequence[ArrayLike]
     heat: NDArray[Any] | None
     heat_cell: float
+    rates: Mapping[int, float] | None
     title: str | None
     geometry: Geometry | None
 
@@ -74,13 +76,15 @@ def draw_map(
     phases: Sequence[ArrayLike] = (),
     heat: NDArray[Any] | None = None,
     heat_cell: float = 32.0,
+    rates: Mapping[int, float] | None = None,
     title: str | None = None,
     geometry: Geometry | None = None,
 ) -> None:
     """Draw My Way Home and what happened in it; the legend goes to the right of the axes.
 
     starts: (x, y, angle in degrees, goal) each. trajectories: (N, 2) positions each; phases: for each of them N flags,
-    true where the explorer acted. heat: visits per cell, shaped as `free_cells(heat_cell).free`.
+    true where the explorer acted. heat: visits per cell, shaped as `free_cells(heat_cell).free`. rates: goal -> success
+    rate, which takes the place of the points' ids.
     geometry: another map, of which only the plan is drawn.
     """
     scenario = load_scenario() if geometry is None else None
@@ -89,7 +93,9 @@ def draw_map(
     if heat is not None:
         _draw_heat(ax, heat, heat_cell, geometry)
     handles = _draw_trajectories(ax, trajectories, phases)
-    if scenario is not None:
+    if scenario is not None and rates is not None:
+        handles = _draw_rates(ax, scenario, rates) + handles
+    elif scenario is not None:
         handles = _draw_points(ax, scenario) + _draw_starts(ax, scenario, starts) + handles
     _finish(ax, geometry, title, handles)
 
@@ -223,11 +229,45 @@ def _badge(point: Point, split: str) -> Circle | FancyBboxPatch:
 
 
 def _number(point: Point) -> PathPatch:
-    """The point's id as an outline in map units, centred on the point."""
-    text = TextPath((0, 0), str(point.id), size=17, prop=FontProperties(family="DejaVu Sans", weight="bold"))
-    box = text.get_extents()
-    move = Affine2D().translate(point.x - (box.x0 + box.x1) / 2, point.y - (box.y0 + box.y1) / 2)
-    return PathPatch(text.transformed(move), facecolor="white", edgecolor="none", zorder=7)
+    """The point's id, centred on the point."""
+    return _text(str(point.id), point.x, point.y, 17, "white")
+
+
+def _text(text: str, x: float, y: float, size: float, colour: str) -> PathPatch:
+    """Text as an outline in map units, centred."""
+    outline = TextPath((0, 0), text, size=size, prop=FontProperties(family="DejaVu Sans", weight="bold"))
+    box = outline.get_extents()
+    move = Affine2D().translate(x - (box.x0 + box.x1) / 2, y - (box.y0 + box.y1) / 2)
+    return PathPatch(outline.transformed(move), facecolor=colour, edgecolor="none", zorder=7)
+
+
+RATES = LinearSegmentedColormap.from_list("rates", ("#B2182B", "#F4A582", "#F7F7F7", "#92C5DE", "#2166AC"))
+
+
+def _draw_rates(ax: Axes, scenario: Scenario, rates: Mapping[int, float]) -> list[Artist]:
+    """Goals as discs (training goals as squares) in the colour of their success, with it in per cent."""
+    splits = [split for split in SPLITS if any(goal in rates for goal in scenario.goals(split))]
+    for split in splits:
+        for goal in scenario.goals(split):
+            if goal in rates:
+                _draw_rate(ax, scenario.point(goal), split, rates[goal])
+    scale = ax.inset_axes((1.03, 0.12, 0.026, 0.34))
+    bar = ax.figure.colorbar(ScalarMappable(Normalize(0, 100), RATES), cax=scale)
+    bar.set_label("success (%)", size=9, color=INK)
+    bar.outline.set_edgecolor(SHADOW)
+    scale.tick_params(labelsize=8.5, colors=INK)
+    return [_mark(f"{SPLIT_NAMES[split]} goal", DOORWAY, _shape(split)) for split in splits]
+
+
+def _draw_rate(ax: Axes, point: Point, split: str, rate: float) -> None:
+    dark = abs(rate - 0.5) > 0.32
+    style: dict[str, Any] = {"facecolor": RATES(rate), "edgecolor": WALL, "linewidth": 1.0, "zorder": 6}
+    if split == "test":
+        ax.add_patch(Circle((point.x, point.y), 25, **style))
+    else:
+        corner = (point.x - 23, point.y - 23)
+        ax.add_patch(FancyBboxPatch(corner, 46, 46, boxstyle="round,pad=0,rounding_size=6", **style))
+    ax.add_patch(_text(f"{100 * rate:.0f}", point.x, point.y, 19, "white" if dark else INK))
 
 
 def _draw_starts(ax: Axes, scenario: Scenario, starts: Sequence[tuple[float, float, float, int]]) -> list[Artist]:

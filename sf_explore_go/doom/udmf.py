@@ -13,14 +13,15 @@ from sf_explore_go.errors import UsageError
 
 Value = int | float | bool | str
 
-# One token with the blanks and comments before it. Possessive quantifiers: damaged input costs linear time.
+# Neither pattern matches in two ways, so damaged input costs linear time. Possessive quantifiers would say so, but
+# around alternatives they are wrong in the Python 3.11.2 that Debian ships.
+BLANK = re.compile(r"\s+|//[^\n]*|/\*.*?\*/", re.ASCII | re.DOTALL)
 TOKEN = re.compile(
-    r"""(?:\s|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+
-        (?:(?P<word>[A-Za-z_]\w*+)
-          |(?P<number>[-+]?(?:0[xX][0-9a-fA-F]++|(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?))
-          |(?P<string>"(?:[^"\\]|\\.)*+")
-          |(?P<mark>[{}=;])
-          |(?P<end>\Z))""",
+    r"""(?P<word>[A-Za-z_]\w*)
+       |(?P<number>[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?))
+       |(?P<string>"[^"\\]*(?:\\.[^"\\]*)*")
+       |(?P<mark>[{}=;])
+       |(?P<end>\Z)""",
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
 
@@ -131,6 +132,8 @@ class _Parser:
 
     def take(self, *allowed: str) -> _Token:
         """The next token, which must be of an allowed kind or be one of the allowed marks."""
+        while blank := BLANK.match(self.text, self.position):
+            self.position = blank.end()
         match = TOKEN.match(self.text, self.position)
         if match is None or match.lastgroup is None:
             raise self.error("this is not UDMF", self.position)

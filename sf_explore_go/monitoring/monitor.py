@@ -1,0 +1,140 @@
+"""The eyes of a training: what it shows in TensorBoard and on the terminal, and the evaluation beside it.
+
+Sample Factory calls an observer at certain moments; this is one, so the runner knows nothing of it. Nothing in here may
+harm the training: an evaluation that cannot be read or shown is a warning.
+"""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from filelock import Timeout
+from sample_factory.algo.runners.runner import AlgoObserver
+from sample_factory.utils.utils import experiment_dir, log
+from signal_slot.signal_slot import EventLoopObject, Timer
+
+from sf_explore_go.errors import UsageError
+from sf_explore_go.monitoring.background import BackgroundEvaluation
+from sf_explore_go.monitoring.board import EvaluationBoard, board_lock, describe_run
+from sf_explore_go.monitoring.console import LiveLine
+from sf_explore_go.monitoring.progress import Progress, seconds_left
+from sf_explore_go.runtime.stopping import StopRequest
+
+LOCK_SECONDS = 30.0
+LINE_SECONDS = 1.0
+
+
+class Ticker(EventLoopObject):
+    """Calls a function every so many seconds, in the runner's loop, which knows methods of such objects only."""
+
+    def __init__(self, event_loop: Any, seconds: float, call: Callable[[], None]) -> None:
+        super().__init__(event_loop, "monitor")
+        self._call = call
+        self._timer = Timer(event_loop, seconds)
+        self._timer.timeout.connect(self.tick)
+
+    def tick(self) -> None:
+        self._call()
+
+
+class TrainingMonitor(AlgoObserver):
+    """Observes one training; `line` is where progress is shown, None for nowhere."""
+
+    def __init__(self, cfg: Any, line: LiveLine | None = None) -> None:
+        self._cfg, self._line = cfg, line
+        self._folder = Path(experiment_dir(cfg, mkdir=False))
+        self._lock = board_lock(self._folder)
+        self._board = EvaluationBoard(self._folder, cfg.env)
+        self._background: BackgroundEvaluation | None = None
+        self._test_success: float | None = None
+        self._ticker: Ticker | None = None
+
+    # -- what Sample Factory calls -------------------------------------------------------------------------------
+
+    def on_init(self, runner: Any) -> None:
+        try:
+            self._lock.acquire(timeout=LOCK_SECONDS)
+        except Timeout:
+            raise UsageError(
+                f"--experiment={self._cfg.experiment}: another training writes into {self._folder}"
+            ) from None
+        describe_run(runner.writers[0], self._cfg)
+
+    def on_start(self, runner: Any) -> None:
+        if self._cfg.eval_in_background:
+            self._background = BackgroundEvaluation(self._folder, self._cfg.eval_episodes, log.warning)
+            self._background.start()
+        self._ticker = Ticker(runner.event_loop, LINE_SECONDS, lambda: self._look(runner))
+
+    def extra_summaries(self, runner: Any, policy_id: int, writer: Any, env_steps: int) -> None:
+        if policy_id == 0:
+            self._show_evaluations(writer)
+            if "version_diff_avg" in runner.policy_lag[0]:
+                writer.add_scalar("perf/policy_lag", runner.policy_lag[0]["version_diff_avg"], env_steps)
+
+    # -- during and after ----------------------------------------------------------------------------------------
+
+    def _look(self, runner: Any) -> None:
+        if self._background is not None and not runner.stopped:
+            self._background.poll()
+        if self._line is not None and runner.frames.total:
+            try:
+                self._line.show(self.progress(runner).line())
+            except OSError:  # whoever read the terminal is gone
+                self._line = None
+
+    def _show_evaluations(self, writer: Any) -> None:
+        try:
+            shown = self._board.show_new(writer)
+        except (UsageError, OSError) as error:
+            log.warning("evaluations cannot be shown: %s", error)
+            return
+        for row in shown:
+            if row.split == "test" and row.actions == "sampled":
+                self._test_success = row.success_rate
+
+    def progress(self, runner: Any) -> Progress:
+        cfg, frames, episodes = self._cfg, runner.frames, dict(runner._episode_scalars(0))
+        fps = runner._get_perf_stats()[0][0]
+        left = seconds_left(
+            frames.total, cfg.train_for_env_steps, fps, runner.total_train_seconds, cfg.train_for_seconds
+        )
+        return Progress(
+            frames.total,
+            cfg.train_for_env_steps,
+            fps,
+            math.nan if runner.stopped else left,
+            episodes.get("go/return"),
+            self._test_success,
+            frames.explore / frames.total if cfg.max_pure_expl_steps and frames.total else None,
+            runner.policy_lag[0].get("version_diff_avg"),
+        )
+
+    def finish(self, runner: Any, *, interrupted: bool) -> None:
+        """After the last worker has ended. An interrupted training does not wait; the next part goes on evaluating."""
+        if self._line is not None:
+            self._line.end()
+        if self._background is not None and not interrupted:
+            self._finish_evaluation(self._background)
+            self._show_evaluations(runner.writers[0])
+
+    def _finish_evaluation(self, background: BackgroundEvaluation) -> None:
+        stop = StopRequest()
+        stop.install()
+        try:
+            if self._line is not None and background.pid is not None:
+                limit = self._cfg.eval_finish_seconds
+                self._line.say(f"Evaluating the milestones that are left, at most {limit} s ...")
+            background.finish(self._cfg.eval_finish_seconds, wanted=lambda: stop.signal is None)
+        finally:
+            stop.restore()
+
+    def __enter__(self) -> "TrainingMonitor":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """However the training ended: no process and no lock is left."""
+        if self._background is not None:
+            self._background.stop()
+        self._lock.release()

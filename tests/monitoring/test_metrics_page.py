@@ -1,0 +1,54 @@
+"""docs/metrics.md and the event files of real runs name the same tags."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cli import train
+from tests.monitoring.events import accumulate, all_tags, scalars_of
+
+PAGE = Path("docs/metrics.md")
+OF_DOOM = {"eval/test_success_by_goal", "go/engine_failed", "explore/visits", "explore/go_starts"}
+NORMALISATION = {f"train/{what}_running_{of}" for what in ("obs", "returns") for of in ("mean", "std")}
+OF_LEARNED_EXPLORERS = {"explore/return", "explore/length"}
+
+
+def documented() -> set[str]:
+    """The first column of every table."""
+    return set(re.findall(r"^\| `([a-z_]+/[a-z0-9_]+)` \|", PAGE.read_text(), re.MULTILINE))
+
+
+def test_every_row_has_a_unit_and_a_meaning() -> None:
+    rows = re.findall(r"^\| `.*$", PAGE.read_text(), re.MULTILINE)
+    assert len(rows) == len(documented()) > 50
+    for row in rows:
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert len(cells) == 3
+        assert cells[2]
+    for tag in ("eval/train_success", "eval/test_success", "eval/generalisation_gap"):
+        assert tag in documented()
+
+
+def test_tags_of_the_grid(tmp_path: Path) -> None:
+    flags = ("--env=illustrative_train", "--seed=1", "--train_for_env_steps=2000", "--milestone_step_freq=1000")
+    train(tmp_path, "run", *flags, "--eval_in_background=True", "--eval_episodes=8")
+    tags = all_tags(tmp_path / "run")
+    e3b = {tag for tag in documented() if tag.startswith("explore/e3b_")}
+    # no second policy, hence none of a learned explorer; such a short run ends before its speed is known
+    assert tags - documented() == set()
+    assert documented() - tags <= OF_DOOM | OF_LEARNED_EXPLORERS | e3b | NORMALISATION | {"perf/frames_per_second"}
+
+
+@pytest.mark.slow
+def test_a_real_run_has_every_documented_tag_and_no_other(tmp_path: Path) -> None:
+    flags = ("--env=my_way_home_train", "--preset=smoke", "--explorer=e3b", "--seed=0", "--train_for_seconds=75")
+    features = ("--e3b_layer_norm=False", "--e3b_scale_features=True")
+    more = ("--train_for_env_steps=100000000", "--milestone_step_freq=40000", "--eval_in_background=True")
+    train(tmp_path, "run", *flags, *features, *more, "--eval_episodes=4")
+    folder = tmp_path / "run"
+    assert all_tags(folder) == documented()
+    # curves start within a minute of the first frames, though 100 episodes take longer
+    events = accumulate(folder)
+    assert events.Scalars("go/return")[0].wall_time - events.Scalars("phases/go_frames")[0].wall_time < 60
+    assert scalars_of(folder)["eval/test_success"][0][0] >= 40000
