@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sf_explore_go import __version__
 from sf_explore_go.errors import UsageError
+from sf_explore_go.runtime.stopping import EARLY
 
 # verb -> (module with main(argv) -> exit status, one line of help)
 VERBS: dict[str, tuple[str, str]] = {
@@ -13,8 +14,12 @@ VERBS: dict[str, tuple[str, str]] = {
     "evaluate": ("sf_explore_go.evaluate", "play a trained agent on training and test contexts"),
     "coverage": ("sf_explore_go.coverage_command", "how much of the map an explorer sees"),
     "report": ("sf_explore_go.report", "curves and tables over seeds, by arm"),
+    "sweep": ("sf_explore_go.sweep.command", "many runs: print them, run them here, give them to Slurm; their states"),
+    "tensorboard": ("sf_explore_go.tensorboard_command", "curves and pictures of all runs in the browser"),
+    "enjoy": ("sf_explore_go.enjoy", "watch a trained agent, in a window or as a film"),
     "map": ("sf_explore_go.doom.map_command", "draw the labyrinth and print the contexts of a set"),
     "scenario": ("sf_explore_go.doom.scenario_command", "build and check the scenario WADs"),
+    "doctor": ("sf_explore_go.doctor", "see whether a training will run here; clean up after crashed ones"),
     "bench": ("sf_explore_go.bench", "measure speed side by side with stock Sample Factory"),
 }
 
@@ -46,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if verb not in VERBS:
         print(f"sf-explore-go: unknown verb {verb!r}; allowed: {', '.join(VERBS)}", file=sys.stderr)
         return 2
+    if verb == "train":
+        EARLY.install()  # importing takes seconds, in which a scheduler may already ask for the end
     module = importlib.import_module(VERBS[verb][0])
     return run(module.main, rest)
 

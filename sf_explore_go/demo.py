@@ -149,7 +149,7 @@ def main(argv: Sequence[str]) -> int:
         illustrative(options.folder, options.seeds, options.frames)
     if options.seconds:
         my_way_home(options.folder, options.seconds, options.eval_episodes)
-    print(f"Done. To look around: tensorboard --logdir {options.folder / 'runs'}")
+    print(f"Done. To look around: sf-explore-go tensorboard {options.folder / 'runs'}")
     return 0
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sf_explore_go import coverage_command, evaluate, report
+from sf_explore_go import coverage_command, enjoy, evaluate, report, tensorboard_command
 from sf_explore_go.cli import VERBS
 from sf_explore_go.config import parse_train_args
 from sf_explore_go.doom import map_command
+from sf_explore_go.sweep import command as sweep
 
 PAGES = [Path("README.md"), *sorted(Path("docs").glob("*.md"))]
 OWN_EXPLORER = "sticky_explorer:StickyExplorer"  # docs/explorers.md tells the reader to make it; tested elsewhere
@@ -23,6 +24,11 @@ def commands(page: Path) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines if line.startswith("sf-explore-go ")]
 
 
+def parse_sweep(argv: list[str]) -> None:
+    action, words = (argv[0], argv[1:]) if argv[0] in sweep.ACTIONS else ("run", argv)
+    assert sweep.make_parser(action).parse_args(words).file.is_file()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_commands_parse(page: Path) -> None:
     parsers: dict[str, Callable[[list[str]], object]] = {
@@ -30,7 +36,10 @@ def test_commands_parse(page: Path) -> None:
         "evaluate": evaluate.make_parser().parse_args,
         "report": report.make_parser().parse_args,
         "coverage": coverage_command.make_parser().parse_args,
+        "enjoy": enjoy.make_parser().parse_args,
+        "tensorboard": tensorboard_command.make_parser().parse_args,
         "map": map_command.parse,
+        "sweep": parse_sweep,
     }
     for verb, *argv in commands(page):
         assert verb in VERBS
