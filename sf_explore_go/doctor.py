@@ -29,7 +29,9 @@ from sf_explore_go.runtime.shared_memory import MIB, SHARED_MEMORY, SPARE, bytes
 from sf_explore_go.worlds import prepare_world, register_worlds
 
 CLEAN = "--clean"
-SEGMENT = re.compile(r"ViZDoom(?:MQCtr|MQDoom|SM)(?P<instance>.+)|torch_(?P<pid>\d+)_")
+# of engines, of torch's tensors, and the semaphores of multiprocessing, which name no process
+SEGMENT = re.compile(r"ViZDoom(?:MQCtr|MQDoom|SM)(?P<instance>.+)|torch_(?P<pid>\d+)_|sem\.mp-")
+SEMAPHORE = "sem.mp-"
 MIN_FREE_DISK = 2**30
 
 
@@ -118,8 +120,24 @@ def orphaned_segments() -> list[Path]:
     """Shared memory of this user whose engine or program is gone."""
     if not SHARED_MEMORY.is_dir():
         return []
-    used = {word for process in own_engines() for word in command_line(process)}
-    return [path for path in sorted(SHARED_MEMORY.iterdir()) if is_left_over(path, used)]
+    paths = sorted(SHARED_MEMORY.iterdir())
+    engines = {word for process in own_engines() for word in command_line(process)}
+    mapped = mapped_inodes() if any(path.name.startswith(SEMAPHORE) for path in paths) else set()
+    return [path for path in paths if is_left_over(path, engines, mapped)]
+
+
+def mapped_inodes() -> set[int]:
+    """Of the files that some process of this user has mapped, as semaphores are while anybody can use them.
+
+    Not their names: the C library makes a semaphore under another name than the one it then links it to.
+    """
+    inodes: set[int] = set()
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        try:
+            inodes |= {int(line.split()[4]) for line in maps.read_text().splitlines()}
+        except OSError:  # ended meanwhile, or not ours to look at
+            continue
+    return inodes
 
 
 def command_line(process: psutil.Process) -> list[str]:
@@ -129,15 +147,18 @@ def command_line(process: psutil.Process) -> list[str]:
         return []
 
 
-def is_left_over(path: Path, used: set[str]) -> bool:
+def is_left_over(path: Path, engines: set[str], mapped: set[int]) -> bool:
     match = SEGMENT.match(path.name)
     try:
         if match is None or path.stat().st_uid != os.getuid():
             return False
+        inode = path.stat().st_ino
     except OSError:
         return False
     if match["instance"]:
-        return match["instance"] not in used
+        return match["instance"] not in engines
+    if match["pid"] is None:
+        return inode not in mapped
     return not psutil.pid_exists(int(match["pid"]))
 
 

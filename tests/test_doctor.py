@@ -1,5 +1,7 @@
 """What doctor sees and what it removes."""
 
+import mmap
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sf_explore_go import doctor
+from sf_explore_go.runtime.shared_memory import SHARED_MEMORY
 from tests.e2e.cli import sf_explore_go
 
 
@@ -45,6 +48,22 @@ def test_segments_of_the_dead_are_left_over(tmp_path: Path, monkeypatch: pytest.
     engines, segments = doctor.left_overs(clean=True)
     assert (engines.well, segments.well) == (True, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", f"torch_{os.getpid()}_1_1"]
+
+
+def test_semaphores_that_nobody_has_mapped_are_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used, unused = tmp_path / "sem.mp-used", tmp_path / "sem.mp-unused"
+    for path in (used, unused):
+        path.write_bytes(bytes(32))
+    monkeypatch.setattr(doctor, "SHARED_MEMORY", tmp_path)
+    with used.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
+        assert doctor.orphaned_segments() == [unused]
+
+
+def test_a_real_semaphore_is_not_left_over() -> None:
+    semaphore = multiprocessing.get_context("spawn").Semaphore()
+    name = f"sem.{semaphore._semlock.name.lstrip('/')}"  # type: ignore[attr-defined]
+    assert (SHARED_MEMORY / name).exists()
+    assert name not in {path.name for path in doctor.orphaned_segments()}
 
 
 def test_an_engine_without_a_program_is_found_and_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

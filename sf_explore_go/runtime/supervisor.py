@@ -2,9 +2,15 @@
 
 A training that lost one of its processes can only wait, so it is ended instead, as well as it can be: environments
 first, then the learners, which save. Whoever does not follow in time is killed: every end comes within a minute.
+
+Messages travel through queues whose lock a killed worker may have held. Nobody can take that lock again, so the dead
+get no more messages, and a thread ends the run if the main thread has come to wait for such a lock.
 """
 
+import os
 import signal
+import sys
+import threading
 import time
 from typing import Any
 
@@ -12,12 +18,15 @@ from sample_factory.algo.learning.batcher import Batcher
 from sample_factory.algo.sampling.rollout_worker import RolloutWorker
 from sample_factory.utils.utils import log
 
+from sf_explore_go.runtime.status import EXIT_INTERRUPTED
 from sf_explore_go.runtime.watchdog import Watchdog
 
 START_SECONDS = 900.0  # from the command to a worker's first frame; many engines on a slow machine take minutes
 SAMPLERS_STOP_SECONDS = 20.0  # from the order to stop; then samplers are killed
 LEARNERS_STOP_SECONDS = 50.0  # the same for learners, which wait for the samplers and then save
 JOIN_SECONDS = 5.0  # for a process whose work is done
+MAIN_SECONDS = 45.0  # for the main thread to come by again
+LOOK_SECONDS = 0.5
 
 
 class Supervisor:
@@ -31,14 +40,20 @@ class Supervisor:
         self._starting = Watchdog(START_SECONDS)
         self._stop_time: float | None = None
         self._killed: set[str] = set()
+        self._main_thread = Watchdog(MAIN_SECONDS)
+        self._ended = threading.Event()
 
     def begin(self) -> None:
         """When every worker has a process."""
         self._components = list(self._runner.components_to_stop)
+        self._main_thread.watch("main")
+        threading.Thread(target=self._watch_the_main_thread, daemon=True, name="supervisor").start()
 
     def poll(self) -> str | None:
         """Why the run must end, in a sentence; None if all is well."""
+        self._main_thread.sign_of_life("main")
         if dead := [c for c in self._components if not self._is_alive(c)]:
+            self._send_nothing_to(dead)
             return f"{', '.join(map(how_it_died, dead))}; a traceback, if there was time for one, stands above"
         self._note_who_works()
         if slow := self._starting.silent():
@@ -67,6 +82,7 @@ class Supervisor:
 
     def see_to_the_end(self) -> None:
         """While the run stops: wait for nobody who is gone, and kill who takes too long."""
+        self._main_thread.sign_of_life("main")
         self._stop_time = self._stop_time or time.monotonic()
         waited = time.monotonic() - self._stop_time
         remaining = self._runner.components_to_stop
@@ -79,11 +95,16 @@ class Supervisor:
 
     def _forget_the_dead(self) -> None:
         waiting_for = self._runner.components_to_stop
-        alive = [component for component in waiting_for if self._is_alive(component)]
-        if len(alive) < len(waiting_for):
-            gone = next(component for component in waiting_for if component not in alive)
-            self._runner.components_to_stop = alive
-            self._runner._component_stopped(gone.object_id, {})  # which looks at all that remain
+        dead = [component for component in waiting_for if not self._is_alive(component)]
+        if dead:
+            self._send_nothing_to(dead)
+            self._runner.components_to_stop = [component for component in waiting_for if component not in dead]
+            self._runner._component_stopped(dead[0].object_id, {})  # which looks at all that remain
+
+    def _send_nothing_to(self, components: list[Any]) -> None:
+        gone = {component.object_id for component in components}
+        for receivers in self._runner.send_signals_to.values():
+            receivers -= gone
 
     def _kill(self, components: list[Any]) -> None:
         for component in components:
@@ -95,12 +116,27 @@ class Supervisor:
 
     def join(self, processes: list[Any]) -> None:
         """Instead of Sample Factory's joins, which wait without end."""
+        self._ended.set()
         deadline = time.monotonic() + JOIN_SECONDS
         for process in processes:
             process.join(max(0.0, deadline - time.monotonic()))
             if process.is_alive():
                 process.kill()
                 process.join()
+
+    def _watch_the_main_thread(self) -> None:
+        while not self._ended.wait(LOOK_SECONDS):
+            if self._main_thread.silent():
+                self._end_without_the_main_thread()
+
+    def _end_without_the_main_thread(self) -> None:
+        sys.stderr.write(
+            f"sf-explore-go: the main process has not come on for {MAIN_SECONDS:.0f} s, as when a worker dies with the"
+            " lock of a queue; the run ends with its last periodic checkpoint\n"
+        )
+        sys.stderr.flush()
+        self._kill(self._components)
+        os._exit(EXIT_INTERRUPTED if self._runner.stop_request.signal is not None else 1)
 
     # -- processes -----------------------------------------------------------------------------------------------
 

@@ -8,24 +8,33 @@ from pathlib import Path
 
 import pytest
 
-SEEDS = "0,1,2"
+SEEDS = range(4)
+FLAGS = """
+[flags]
+train_for_env_steps = 20000
+milestone_step_freq = 5000
+"""
 
 
-def final_success(folder: Path, split: str) -> float:
+def late_success(folder: Path, split: str) -> float:
+    """Mean over the second half of the training: a single milestone says little about white."""
     with (folder / "evaluation.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["split"] == split]
-    return float(rows[-1]["success_rate"])
+        rows = [row for row in csv.DictReader(file) if row["split"] == split and int(row["frames"]) >= 10000]
+    assert len(rows) >= 2
+    return statistics.mean(float(row["success_rate"]) for row in rows)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
 def test_explore_go_generalises_to_white(tmp_path: Path) -> None:
-    runs = tmp_path / "illustrative"
-    words = ("sweep", "launch/illustrative.toml", "--backend=local", "--max_parallel=2", "--with_report")
-    command = [sys.executable, "-m", "sf_explore_go", *words, f"--train_dir={tmp_path}", f"--seeds={SEEDS}"]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    """The shipped sweep with fewer seeds and two fifths of its frames."""
+    sweep = tmp_path / "illustrative.toml"
+    sweep.write_text(Path("launch/illustrative.toml").read_text() + FLAGS)
+    words = ("sweep", str(sweep), "--backend=local", "--max_parallel=2", "--with_report", f"--train_dir={tmp_path}")
+    seeds = f"--seeds={','.join(map(str, SEEDS))}"
+    subprocess.run([sys.executable, "-m", "sf_explore_go", *words, seeds], check=True, stdin=subprocess.DEVNULL)
     success = {
-        (steps, split): [final_success(runs / f"k{steps}_seed{seed}", split) for seed in SEEDS.split(",")]
+        (steps, split): [late_success(tmp_path / "illustrative" / f"k{steps}_seed{seed}", split) for seed in SEEDS]
         for steps in (0, 8)
         for split in ("train", "test")
     }

@@ -169,7 +169,7 @@ def small_disk(folder: Path, options: str) -> Iterator[Path]:
 
 
 def test_a_full_disk_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", "size=12m") as disk, Training(disk) as training:
+    with small_disk(tmp_path / "disk", "size=12m") as disk, Training(disk, console=tmp_path) as training:
         training.wait_until_it_trains()
         last_good = training.checkpoints(0)[-1]
         frames = total_frames(last_good)

@@ -37,14 +37,17 @@ ROLES = {
 class Training:
     """`sf-explore-go train` in a folder; nothing of it outlives the `with` block."""
 
-    def __init__(self, folder: Path, *flags: str, wrapper: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: Path, *flags: str, wrapper: tuple[str, ...] = (), console: Path | None = None) -> None:
+        """What it prints goes into `console`, a folder; if that is not given, into the folder of the run's folder."""
+        console = console or folder
         self.folder = folder / "run"
-        self.err = folder / "stderr.txt"
+        self.err = console / "stderr.txt"
+        self._semaphores_before = semaphores()
         base = DOOM if any("my_way_home" in flag for flag in flags) else GRID
         command = [*wrapper, sys.executable, "-m", "sf_explore_go", "train", *base, *flags]
         command += [f"--train_dir={folder}", "--experiment=run"]
         self.begun = time.monotonic()
-        with self.err.open("w") as err, (folder / "stdout.txt").open("w") as out:
+        with self.err.open("w") as err, (console / "stdout.txt").open("w") as out:
             self.process = subprocess.Popen(
                 command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True
             )
@@ -58,7 +61,8 @@ class Training:
         for process in [psutil.Process(self.process.pid)] if self.process.poll() is None else []:
             process.kill()
         self.process.wait()
-        for process in self.alive():
+        _gone, alive = psutil.wait_procs(self.alive(), timeout=15)  # they follow their main process
+        for process in alive:
             process.kill()
 
     # -- looking ---------------------------------------------------------------------------------------------------
@@ -93,8 +97,12 @@ class Training:
             time.sleep(0.05)
 
     def wait_until_it_trains(self) -> None:
-        """Until there are frames, and a checkpoint of both policies."""
-        self.wait_for(lambda: self.frames > 0 and all(self.checkpoints(policy) for policy in (0, 1)))
+        """Until there are frames, and a checkpoint of both policies that holds some."""
+        self.wait_for(lambda: self.frames > 0 and all(self.has_trained(policy) for policy in (0, 1)))
+
+    def has_trained(self, policy: int) -> bool:
+        """It has a checkpoint that is not the one of its first moment."""
+        return any(not path.stem.endswith("_0") for path in self.checkpoints(policy))
 
     def checkpoints(self, policy: int) -> list[Path]:
         return checkpoints_in(self.folder / f"checkpoint_p{policy}")
@@ -134,11 +142,19 @@ class Training:
             time.sleep(0.1)
         assert self.alive() == []
         assert segments_of(self.seen) == []
+        while semaphores() - self._semaphores_before and time.monotonic() < deadline:
+            time.sleep(0.1)  # multiprocessing removes them when the last process of the run has ended
+        assert semaphores() <= self._semaphores_before
 
 
 def segments_of(pids: dict[int, psutil.Process]) -> list[str]:
     """Shared memory of these processes that is still there."""
     return [path.name for path in Path("/dev/shm").glob("torch_*") if int(path.name.split("_")[1]) in pids]
+
+
+def semaphores() -> set[str]:
+    """Of multiprocessing, of whatever program."""
+    return {path.name for path in Path("/dev/shm").glob("sem.mp-*")}
 
 
 def total_frames(path: Path) -> int:
