@@ -11,7 +11,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ class Row:
     quantity: str
     ours: list[float]
     stock: list[float]
+    detail: dict[str, Any] = field(default_factory=dict)  # whatever else was measured, for the JSON file
 
     @property
     def ratios(self) -> list[float]:
@@ -125,6 +126,12 @@ def bench_e3b(options: argparse.Namespace) -> list[Row]:
     return run(options)
 
 
+def bench_training(options: argparse.Namespace) -> list[Row]:
+    from sf_explore_go.bench_training import bench_training as run
+
+    return run(options)
+
+
 def bench_evaluate(options: argparse.Namespace) -> list[Row]:
     from sf_explore_go.bench_evaluation import bench_evaluate as run
 
@@ -140,12 +147,14 @@ def bench_background(options: argparse.Namespace) -> list[Row]:
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "env": bench_env,
     "e3b": bench_e3b,
+    "training": bench_training,
     "evaluate": bench_evaluate,
     "background": bench_background,
 }
 STOCK = {  # what the other arm is
     "env": "stock Sample Factory",
     "e3b": "the published per-step update",
+    "training": "Sample Factory's own training with one policy",
     "evaluate": "one environment in a plain loop",
     "background": "the same training without evaluation beside it",
 }
@@ -163,12 +172,13 @@ def make_parser() -> ArgumentParser:
 
 
 def format_table(name: str, rows: Sequence[Row]) -> str:
-    lines = [f"{name:<14}{'ours':>10}{'stock':>10}{'ours/stock':>13}   of each turn"]
+    width = max(14, *(len(row.quantity) + 2 for row in rows))
+    lines = [f"{name:<{width}}{'ours':>10}{'stock':>10}{'ours/stock':>13}   of each turn"]
     for row in rows:
         ours, stock, ratio = (float(np.median(values)) for values in (row.ours, row.stock, row.ratios))
         spread = f"{min(row.ratios):.3f} to {max(row.ratios):.3f}"
         shown = "".join(f"{value:>10.0f}" if value >= 10 else f"{value:>10.2f}" for value in (ours, stock))
-        lines.append(f"{row.quantity:<14}{shown}{ratio:>13.3f}   {spread}")
+        lines.append(f"{row.quantity:<{width}}{shown}{ratio:>13.3f}   {spread}")
     return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sf_explore_go.bench import Row, format_table, main
+from sf_explore_go.bench_arm import speed
 from sf_explore_go.errors import UsageError
 
 
@@ -42,6 +43,30 @@ def test_quick_run_of_evaluation(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_quick_run_of_trainings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "bench.json"
+    assert main(["training", "--quick", "--turns=1", f"--json={target}"]) == 0
+    rows = {row["quantity"]: row for row in json.loads(target.read_text())["training"]}
+    assert rows.keys() == {"laptop stock x 2", "laptop K = 0", "laptop random", "laptop E3B"}
+    for row in rows.values():
+        assert min(row["ours"] + row["stock"]) > 0
+        assert set(row["detail"]["ours"][0]["cores"]) == {"main", "learner", "inference", "rollout", "engines"}
+    learned = {name: row["detail"]["ours"][0]["statistics"] for name, row in rows.items()}
+    assert learned["laptop E3B"].keys() == {"0", "1"}
+    assert learned["laptop random"].keys() == {"0"}
+    assert all(s["valids_fraction"] == 1 for name in ("random", "E3B") for s in learned[f"laptop {name}"].values())
+    shown = capsys.readouterr().out
+    assert "first step s" in shown
+    assert "cores used" in shown
+
+
+def test_speed_is_the_slope_of_a_line() -> None:
+    """Frames that come in lumps of 100, ten times per second, make 1000 per second whenever one looks."""
+    samples = [(t / 30, 5000 + 100 * (t // 3)) for t in range(300)]
+    assert speed(samples) == pytest.approx(1000, rel=0.01)
+
+
+@pytest.mark.slow
 def test_quick_run_beside_a_training(tmp_path: Path) -> None:
     target = tmp_path / "bench.json"
     assert main(["background", "--quick", "--turns=1", f"--json={target}"]) == 0
@@ -58,7 +83,7 @@ def test_the_ratio_is_the_median_over_turns() -> None:
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["engine"], r"^bench engine: allowed are env, e3b, evaluate, background$"),
+        (["engine"], r"^bench engine: allowed are env, e3b, training, evaluate, background$"),
         (["--turns=0"], r"^--turns=0: allowed are whole numbers from 1$"),
         (
             ["--json=/no/such/folder/x.json"],

@@ -11,6 +11,7 @@ from typing import Any
 from sample_factory.algo.learning.learner import Learner, LearningRateScheduler
 from sample_factory.algo.learning.learner_worker import LearnerWorker
 from sample_factory.utils.utils import log
+from torch import Tensor
 
 from sf_explore_go.errors import UsageError
 from sf_explore_go.explorers.base import LearnedExplorer, resolve_explorer
@@ -52,6 +53,7 @@ class ExploreGoLearner(Learner):
         super().__init__(cfg, env_info, versions, policy_id, param_server)
         self.frames = frames
         self.on_save_error: Callable[[str], None] = log.error
+        self._waited_lag: float | None = None  # of the batch being trained on
         # In one process nothing may depend on the wall clock, or two runs with one seed would differ.
         self._summary_clock = FrameClock(summary_interval(cfg)) if cfg.serial_mode else None
 
@@ -67,6 +69,17 @@ class ExploreGoLearner(Learner):
         if self._summary_clock is None:
             return bool(super()._should_save_summaries())
         return self._summary_clock.is_due(self.frames.total())
+
+    def _prepare_batch(self, batch: Any) -> Any:
+        if self.cfg.max_pure_expl_steps > 0:
+            self._waited_lag = lag_of_waiting_rollouts(batch["policy_version"], batch["dones"], self.train_step)
+        return super()._prepare_batch(batch)
+
+    def _record_summaries(self, train_loop_vars: Any) -> Any:
+        stats = super()._record_summaries(train_loop_vars)
+        if self._waited_lag is not None:
+            stats["version_diff_waited"] = self._waited_lag
+        return stats
 
     def save_milestone(self) -> None:
         """Keep a copy of the policy for evaluation, named by the total of frames so that all runs line up."""
@@ -130,6 +143,15 @@ class ExploreGoLearner(Learner):
             self.on_save_error(f"{path} cannot be written ({error}); the checkpoints before it are untouched")
             return False
         return True
+
+
+def lag_of_waiting_rollouts(versions: Tensor, dones: Tensor, version: int) -> float | None:
+    """Updates by which steps were behind, mean over rollouts [N, T] that waited through a phase of the other policy.
+
+    Those are the ones in which a phase ends before the last step; None if the batch has none.
+    """
+    waited = dones[:, :-1].any(dim=1)
+    return float((version - versions[waited]).float().mean()) if waited.any() else None
 
 
 class ExploreGoLearnerWorker(LearnerWorker):

@@ -1,0 +1,128 @@
+"""`sf-explore-go bench training`: whole trainings of My Way Home, ours next to stock Sample Factory.
+
+Explore-Go trains two agents, but every frame is learned from once, by one of them; so it should cost what one costs.
+Arms take turns, each training runs in processes of its own, and every turn gives one ratio to stock with one policy.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from json import loads
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sf_explore_go.bench import Row
+
+SECONDS, QUICK_SECONDS = 30, 8  # measured of each training
+STOCK = "stock"
+NEVER = 10**12
+
+
+@dataclass(frozen=True)
+class Arm:
+    kind: str  # of bench_arm
+    flags: tuple[str, ...]
+
+
+ARMS = {
+    STOCK: Arm("stock1", ("--max_pure_expl_steps=0",)),
+    "stock x 2": Arm("stock2", ("--max_pure_expl_steps=0",)),
+    "K = 0": Arm("ours", ("--max_pure_expl_steps=0",)),
+    "random": Arm("ours", ("--max_pure_expl_steps=200", "--explorer=random")),
+    "E3B": Arm("ours", ("--max_pure_expl_steps=200", "--explorer=e3b")),
+}
+PRESETS = ("laptop", "paper")
+
+
+def bench_training(options: argparse.Namespace) -> list[Row]:
+    rows = []
+    for preset in PRESETS[: 1 if options.quick else None]:
+        results = measure(preset, options.turns, QUICK_SECONDS if options.quick else SECONDS)
+        print(format_results(preset, results), flush=True)
+        rows += [row_of(f"{preset} {name}", results[name], results[STOCK]) for name in ARMS if name != STOCK]
+    return rows
+
+
+def measure(preset: str, turns: int, seconds: float) -> dict[str, list[dict[str, Any]]]:
+    """arm -> what was measured, for each turn. The order of the arms moves on with every turn."""
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in ARMS}
+    names = list(ARMS)
+    for turn in range(turns):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            results[name].append(measure_arm(ARMS[name], preset, turn, seconds))
+    return results
+
+
+def measure_arm(arm: Arm, preset: str, seed: int, seconds: float, *flags: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        target, log = Path(folder) / "result.json", Path(folder) / "log"
+        words = [
+            sys.executable, "-m", "sf_explore_go.bench_arm", arm.kind, str(seconds), str(time.time()), str(target),
+            "--env=my_way_home_train", f"--preset={preset}", f"--seed={seed}", f"--train_dir={folder}",
+            "--experiment=run", f"--train_for_env_steps={NEVER}", *arm.flags, *flags,
+        ]  # fmt: skip
+        with log.open("w") as file:
+            status = subprocess.run(words, stdout=file, stderr=file, stdin=subprocess.DEVNULL).returncode
+        if status != 0 or not target.exists():
+            raise RuntimeError(f"{' '.join(words)} ended with {status}:\n{log.read_text()[-2000:]}")
+        result: dict[str, Any] = loads(target.read_text())
+        return result
+
+
+def row_of(name: str, ours: Sequence[dict], stock: Sequence[dict]) -> Row:
+    our_rates, stock_rates = ([turn["frames_per_second"] for turn in arm] for arm in (ours, stock))
+    return Row(name, our_rates, stock_rates, detail={"ours": list(ours), "stock": list(stock)})
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def statistic(turns: Sequence[dict], name: str) -> str:
+    """Median over turns, for each policy that has it."""
+    policies = sorted({policy for turn in turns for policy in turn["statistics"]})
+    shown = []
+    for policy in policies:
+        values = [turn["statistics"].get(policy, {}).get(name) for turn in turns]
+        known = [value for value in values if value is not None]
+        if known:
+            shown.append(f"{np.median(known):.1f}")
+    return " / ".join(shown) or "-"
+
+
+def wasted(turns: Sequence[dict]) -> float:
+    """Share of the samples in batches that may not be learned from."""
+    shares = [1 - s["valids_fraction"] for turn in turns for s in turn["statistics"].values() if "valids_fraction" in s]
+    return float(np.mean(shares)) if shares else 0.0
+
+
+def format_results(preset: str, results: dict[str, list[dict[str, Any]]]) -> str:
+    def median(name: str, key: str) -> float:
+        return float(np.median([turn[key] for turn in results[name]]))
+
+    lines = [
+        f"{preset:<11}{'frames/s':>9}{'spread':>15}{'samples/s':>11}{'wasted':>8}{'updates/s':>11}{'lag':>12}"
+        f"{'lag, waited':>13}{'memory GB':>11}{'first step s':>14}"
+    ]
+    for name, turns in results.items():
+        rates = [turn["frames_per_second"] for turn in turns]
+        lines.append(
+            f"{name:<11}{np.median(rates):>9.0f}{f'{min(rates):.0f} to {max(rates):.0f}':>15}"
+            f"{median(name, 'samples_per_second'):>11.0f}{wasted(turns):>8.1%}"
+            f"{median(name, 'updates_per_second'):>11.1f}"
+            f"{statistic(turns, 'version_diff_avg'):>12}{statistic(turns, 'version_diff_waited'):>13}"
+            f"{median(name, 'memory') / 2**30:>11.2f}{median(name, 'first_step_seconds'):>14.1f}"
+        )
+    kinds = sorted({kind for turns in results.values() for turn in turns for kind in turn["cores"]})
+    lines.append(f"\n{'cores used':<11}" + "".join(f"{kind:>11}" for kind in kinds) + f"   of {os.cpu_count()}")
+    for name, turns in results.items():
+        cores = (float(np.median([turn["cores"].get(kind, 0.0) for turn in turns])) for kind in kinds)
+        lines.append(f"{name:<11}" + "".join(f"{value:>11.2f}" for value in cores))
+    return "\n".join(lines) + "\n"
