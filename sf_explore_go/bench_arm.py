@@ -49,8 +49,9 @@ class Meter:
         self.learned: dict[int, int] = defaultdict(int)  # policy -> frames that its learner has trained on
         self.statistics: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         self.measuring = False
-        runner.register_policy_msg_handler(LEARNER_ENV_STEPS, self._on_steps)
-        runner.register_policy_msg_handler(TRAIN_STATS, self._on_statistics)
+        # not by the runner's own method, which forgets the list that belongs round the first handler
+        runner.policy_msg_handlers.setdefault(LEARNER_ENV_STEPS, []).append(self._on_steps)
+        runner.policy_msg_handlers.setdefault(TRAIN_STATS, []).append(self._on_statistics)
 
     def _on_steps(self, _: Any, message: dict, policy_id: int) -> None:
         self.learned[policy_id] = message[LEARNER_ENV_STEPS]
@@ -144,7 +145,7 @@ def main(argv: Sequence[str]) -> int:
         return 1
     threading.Thread(target=meter.run, daemon=True).start()
     runner.run()
-    return 1  # the meter ends the process, unless the training has ended before
+    return 1  # the meter ends the process before
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Arms take turns, each training runs in processes of its own, and every turn give
 """
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
@@ -17,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from sf_explore_go.bench import Row
 
 SECONDS, QUICK_SECONDS = 30, 8  # measured of each training
 STOCK = "stock"
 NEVER = 10**12
+LONGEST_START = 300.0  # seconds until a training must have been measured, beside the measuring
 
 
 @dataclass(frozen=True)
@@ -70,11 +73,23 @@ def measure_arm(arm: Arm, preset: str, seed: int, seconds: float, *flags: str) -
             "--experiment=run", f"--train_for_env_steps={NEVER}", *arm.flags, *flags,
         ]  # fmt: skip
         with log.open("w") as file:
-            status = subprocess.run(words, stdout=file, stderr=file, stdin=subprocess.DEVNULL).returncode
+            process = subprocess.Popen(words, stdout=file, stderr=file, stdin=subprocess.DEVNULL)
+            try:
+                status = process.wait(seconds + LONGEST_START)
+            except subprocess.TimeoutExpired:  # stock Sample Factory waits without end for workers that failed
+                end_family(process.pid)
+                status = process.wait()
         if status != 0 or not target.exists():
             raise RuntimeError(f"{' '.join(words)} ended with {status}:\n{log.read_text()[-2000:]}")
         result: dict[str, Any] = loads(target.read_text())
         return result
+
+
+def end_family(pid: int) -> None:
+    parent = psutil.Process(pid)
+    for process in [*parent.children(recursive=True), parent]:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
 
 
 def row_of(name: str, ours: Sequence[dict], stock: Sequence[dict]) -> Row:
