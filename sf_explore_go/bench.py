@@ -132,6 +132,12 @@ def bench_training(options: argparse.Namespace) -> list[Row]:
     return run(options)
 
 
+def bench_growth(options: argparse.Namespace) -> list[Row]:
+    from sf_explore_go.bench_training import bench_growth as run
+
+    return run(options)
+
+
 def bench_evaluate(options: argparse.Namespace) -> list[Row]:
     from sf_explore_go.bench_evaluation import bench_evaluate as run
 
@@ -148,13 +154,16 @@ BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "env": bench_env,
     "e3b": bench_e3b,
     "training": bench_training,
+    "growth": bench_growth,
     "evaluate": bench_evaluate,
     "background": bench_background,
 }
+ONLY_IF_NAMED = ("growth",)  # half an hour of it, and no ratio to anybody else
 STOCK = {  # what the other arm is
     "env": "stock Sample Factory",
     "e3b": "the published per-step update",
     "training": "Sample Factory's own training with one policy",
+    "growth": "the laptop preset with E3B as it is",
     "evaluate": "one environment in a plain loop",
     "background": "the same training without evaluation beside it",
 }
@@ -164,9 +173,16 @@ def make_parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="sf-explore-go bench", description="Speed, as ratios measured side by side in one run."
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which benchmarks (all of: {', '.join(BENCHMARKS)})")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"which benchmarks: {', '.join(BENCHMARKS)} (all but {', '.join(ONLY_IF_NAMED)})",
+    )
     parser.add_argument("--turns", type=int, default=5, help="how often the arms take turns (5)")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the work: shows that it runs, not how fast")
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the work, 5 minutes: shows that it runs, not how fast"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every number there")
     return parser
 
@@ -191,7 +207,7 @@ def main(argv: Sequence[str]) -> int:
     if target and not target.parent.is_dir():
         raise UsageError(f"--json={options.json}: the folder {target.parent} does not exist")
     results = {}
-    for name in options.names or BENCHMARKS:
+    for name in options.names or [name for name in BENCHMARKS if name not in ONLY_IF_NAMED]:
         rows = BENCHMARKS[name](options)
         results[name] = [asdict(row) | {"median_ratio": float(np.median(row.ratios))} for row in rows]
         print(format_table(name, rows) + f"\nmedians of {len(rows[0].ours)} turns; stock is {STOCK[name]}")

@@ -25,6 +25,8 @@ from sf_explore_go.bench import Row
 SECONDS, QUICK_SECONDS = 30, 8  # measured of each training
 STOCK = "stock"
 NEVER = 10**12
+WORKERS = 2  # of `growth`
+NESTED = ("cores", "statistics")  # results that are not one number
 LONGEST_START = 300.0  # seconds until a training must have been measured, beside the measuring
 
 
@@ -47,7 +49,7 @@ PRESETS = ("laptop", "paper")
 def bench_training(options: argparse.Namespace) -> list[Row]:
     rows = []
     for preset in PRESETS[: 1 if options.quick else None]:
-        results = measure(preset, options.turns, QUICK_SECONDS if options.quick else SECONDS)
+        results = measure(preset, *((1, QUICK_SECONDS) if options.quick else (options.turns, SECONDS)))
         print(format_results(preset, results), flush=True)
         rows += [row_of(f"{preset} {name}", results[name], results[STOCK]) for name in ARMS if name != STOCK]
     return rows
@@ -95,6 +97,60 @@ def end_family(pid: int) -> None:
 def row_of(name: str, ours: Sequence[dict], stock: Sequence[dict]) -> Row:
     our_rates, stock_rates = ([turn["frames_per_second"] for turn in arm] for arm in (ours, stock))
     return Row(name, our_rates, stock_rates, detail={"ours": list(ours), "stock": list(stock)})
+
+
+# --- how cost grows ---------------------------------------------------------------------------------------------------
+
+GROWTH: dict[
+    str, dict[int, tuple[str, ...]]
+] = {  # what is varied -> value -> flags, on top of the laptop preset with E3B
+    "environments": {n: (f"--num_envs_per_worker={n // WORKERS}",) for n in (8, 16, 32, 64, 128)},
+    "K": {k: (f"--max_pure_expl_steps={k}",) for k in (0, 50, 100, 200, 400)},
+    "rollout": {t: (f"--rollout={t}",) for t in (16, 32, 64, 128)},
+    "features": {d: ("--encoder_conv_mlp_layers", str(d)) for d in (128, 256, 512, 1024)},
+}
+
+
+def bench_growth(options: argparse.Namespace) -> list[Row]:
+    """Frames per second, memory and time to the first step, one thing varied at a time; stock is the plain preset."""
+    arm = ARMS["E3B"]
+    seconds = QUICK_SECONDS if options.quick else SECONDS
+    varied = {"environments": {8: GROWTH["environments"][8]}} if options.quick else GROWTH
+    rows = []
+    for turn in range(1 if options.quick else min(options.turns, 2)):
+        preset = measure_arm(arm, "laptop", turn, seconds)
+        for what, values in varied.items():
+            for value, flags in values.items():
+                result = measure_arm(arm, "laptop", turn, seconds, f"--num_workers={WORKERS}", *flags)
+                rows.append(row_of(f"{what} {value}", [result], [preset]))
+    merged = merge(rows)
+    print(format_growth(merged), flush=True)
+    return merged
+
+
+def merge(rows: Sequence[Row]) -> list[Row]:
+    """Turns of the same quantity as one row."""
+    merged: dict[str, Row] = {}
+    for row in rows:
+        if row.quantity not in merged:
+            merged[row.quantity] = row
+            continue
+        first = merged[row.quantity]
+        detail = {arm: first.detail[arm] + row.detail[arm] for arm in ("ours", "stock")}
+        merged[row.quantity] = Row(row.quantity, first.ours + row.ours, first.stock + row.stock, detail)
+    return list(merged.values())
+
+
+def format_growth(rows: Sequence[Row]) -> str:
+    lines = [f"{'growth':<18}{'frames/s':>10}{'memory GB':>11}{'shared GB':>11}{'first step s':>14}"]
+    for row in rows:
+        turns = row.detail["ours"]
+        medians = {key: float(np.median([turn[key] for turn in turns])) for key in turns[0] if key not in NESTED}
+        lines.append(
+            f"{row.quantity:<18}{medians['frames_per_second']:>10.0f}{medians['memory'] / 2**30:>11.2f}"
+            f"{medians['shared_memory'] / 2**30:>11.2f}{medians['first_step_seconds']:>14.1f}"
+        )
+    return "\n".join(lines) + "\n"
 
 
 # --- the table --------------------------------------------------------------------------------------------------------

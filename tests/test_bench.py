@@ -8,6 +8,7 @@ import pytest
 
 from sf_explore_go.bench import Row, format_table, main
 from sf_explore_go.bench_arm import speed
+from sf_explore_go.bench_training import format_growth, merge, row_of
 from sf_explore_go.errors import UsageError
 
 
@@ -60,6 +61,19 @@ def test_quick_run_of_trainings(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "cores used" in shown
 
 
+def test_turns_of_one_quantity_become_one_row() -> None:
+    def row(name: str, speed: float) -> Row:
+        turn = {"frames_per_second": speed, "memory": 2**30, "shared_memory": 2**29, "first_step_seconds": 9.0}
+        return row_of(name, [turn], [turn | {"frames_per_second": 100.0}])
+
+    merged = merge([row("K 0", 10), row("K 50", 20), row("K 0", 30), row("K 50", 40)])
+    assert [(r.quantity, r.ours, r.stock) for r in merged] == [
+        ("K 0", [10, 30], [100] * 2),
+        ("K 50", [20, 40], [100] * 2),
+    ]
+    assert format_growth(merged).splitlines()[1].split() == ["K", "0", "20", "1.00", "0.50", "9.0"]
+
+
 def test_speed_is_the_slope_of_a_line() -> None:
     """Frames that come in lumps of 100, ten times per second, make 1000 per second whenever one looks."""
     samples = [(t / 30, 5000 + 100 * (t // 3)) for t in range(300)]
@@ -83,7 +97,7 @@ def test_the_ratio_is_the_median_over_turns() -> None:
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["engine"], r"^bench engine: allowed are env, e3b, training, evaluate, background$"),
+        (["engine"], r"^bench engine: allowed are env, e3b, training, growth, evaluate, background$"),
         (["--turns=0"], r"^--turns=0: allowed are whole numbers from 1$"),
         (
             ["--json=/no/such/folder/x.json"],
