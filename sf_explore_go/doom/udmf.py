@@ -32,11 +32,12 @@ class UdmfError(UsageError):
 
 @dataclass(frozen=True)
 class Block:
-    """A `kind { ... }` block; `spans` says where in the text each value stands."""
+    """A `kind { ... }` block; `spans` says where in the text each value stands, `start` where the first one may."""
 
     kind: str
     values: dict[str, Value] = field(default_factory=dict)
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
+    start: int = 0
 
     def number(self, key: str, default: float | None = None) -> float:
         value = self.values.get(key, default)
@@ -89,8 +90,16 @@ def parse_textmap(data: bytes, source: str = "TEXTMAP") -> TextMap:
 
 
 def replace_values(textmap: TextMap, changes: Mapping[int, Mapping[str, str]]) -> bytes:
-    """The TEXTMAP lump with new values: index of a block -> key -> the value's new text. All else stays as it was."""
-    edits = [(textmap.blocks[i].spans[key], new) for i, keys in changes.items() for key, new in keys.items()]
+    """The TEXTMAP lump with new values: index of a block -> key -> the value's new text. All else stays as it was.
+
+    A key that the block does not have yet is written at the block's beginning.
+    """
+    edits: list[tuple[tuple[int, int], str]] = []
+    for i, keys in changes.items():
+        block = textmap.blocks[i]
+        for key, new in keys.items():
+            span = block.spans.get(key)
+            edits.append((span, new) if span else ((block.start, block.start), f"\n{key} = {new};"))
     text = textmap.text
     for (start, end), new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
@@ -116,7 +125,7 @@ class _Parser:
                 self.value()
 
     def block(self, kind: str) -> Block:
-        block = Block(kind)
+        block = Block(kind, start=self.position)
         while (key := self.take("word", "}")).text != "}":
             self.take("=")
             block.values[key.text.lower()], block.spans[key.text.lower()] = self.value()

@@ -47,6 +47,16 @@ def test_a_change_touches_nothing_else() -> None:
     assert replace_values(parse_textmap(STOCK), {}) == STOCK
 
 
+def test_a_new_key_goes_to_the_beginning_of_its_block() -> None:
+    text = b"linedef // 0\n{\nv1 = 1;\n}\nlinedef{}"
+    changed = replace_values(parse_textmap(text), {0: {"v1": "7", "blocking": "true"}, 1: {"blocking": "false"}})
+    assert changed == b"linedef // 0\n{\nblocking = true;\nv1 = 7;\n}\nlinedef{\nblocking = false;}"
+    assert [line.values for line in parse_textmap(changed).linedefs] == [
+        {"v1": 7, "blocking": True},
+        {"blocking": False},
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
