@@ -50,7 +50,8 @@ def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--preset",
         choices=sorted(PRESETS),
-        help="named set of flags; explicit flags win (default: paper for My Way Home, illustrative for the grid)",
+        help="named set of flags; explicit flags win (default: paper for My Way Home, laptop for the small one,"
+        " illustrative for the grid)",
     )
     group.add_argument(
         "--max_pure_expl_steps",

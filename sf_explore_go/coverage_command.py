@@ -18,6 +18,7 @@ from sample_factory.algo.utils.make_env import make_env_func_non_batched
 from sample_factory.utils.attr_dict import AttrDict
 
 from sf_explore_go.arguments import ArgumentParser, require_at_least
+from sf_explore_go.doom.scenario import Scenario
 from sf_explore_go.errors import UsageError
 from sf_explore_go.evaluate import load_config
 from sf_explore_go.explorers.base import ActorExplorer, resolve_explorer
@@ -130,12 +131,12 @@ def make_parser() -> ArgumentParser:
     return parser
 
 
-def draw(measured: Measured, path: Path) -> None:
+def draw(measured: Measured, scenario: Scenario, path: Path) -> None:
     from sf_explore_go.doom.mapview import save_map
 
     row = measured.row()
     title = f"{measured.name}: {row['per_phase']:.0%} of the map per phase of {measured.steps} decisions"
-    save_map(path, heat=measured.coverage.visits(), title=title)
+    save_map(path, scenario, heat=measured.coverage.visits(), title=title)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -157,8 +158,8 @@ def main(argv: Sequence[str]) -> int:
             measured = measure(label, explorer, env, cfg, phases=args.phases, steps=args.steps, seed=args.eval_seed)
             rows.append(measured.row())
             print(json.dumps(rows[-1]))
-            if world_of(cfg.env).kind == "doom":
-                draw(measured, out / f"coverage_{label.replace(':', '_')}.png")
+            if (world := world_of(cfg.env)).kind == "doom":
+                draw(measured, world.scenario, out / f"coverage_{label.replace(':', '_')}.png")
     finally:
         env.close()
     with (out / "coverage.csv").open("w", newline="") as file:

@@ -67,7 +67,8 @@ def play_and_draw(episodes: int, picture: Path) -> None:
     print(f"{env.total_frames} frames in {seconds:.1f} s")
     picture.parent.mkdir(parents=True, exist_ok=True)
     starts = [(*infos[0]["position"], infos[0]["angle"], infos[0]["goal"]) for infos in played]
-    save_map(picture, trajectories=[path_of(infos) for infos in played], starts=starts, title="Random episodes")
+    paths = [path_of(infos) for infos in played]
+    save_map(picture, scenario, trajectories=paths, starts=starts, title="Random episodes")
     print(f"Map with their paths: {picture}")
 
 

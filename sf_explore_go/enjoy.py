@@ -54,7 +54,8 @@ class Watched:
         obs, info = observations[0], infos[0]
         rng = np.random.default_rng(derive_seed(derive_seed(seed, "episode", index), "actions"))
         rnn_state = torch.zeros((1, self.agent.rnn_size))
-        plan = PathMap(info["goal"]) if world_of(self.cfg.env).kind == "doom" else None
+        world = world_of(self.cfg.env)
+        plan = PathMap(world.scenario, info["goal"]) if world.kind == "doom" else None
         if self.explorer is not None:
             self.explorer.begin(obs, derive_seed(seed, "explorer", index))
         step, ret, over = 0, 0.0, False

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from sf_explore_go.doom.mapview import EXPLORE, GO, INK, map_figure
+from sf_explore_go.doom.scenario import Scenario
 from sf_explore_go.errors import UsageError
 from sf_explore_go.phases.schedule import Phase
 
@@ -46,10 +47,10 @@ def rgb(colour: str) -> tuple[int, int, int]:
 
 
 class PathMap:
-    """My Way Home with the path of one episode on it."""
+    """A scenario's map with the path of one episode on it."""
 
-    def __init__(self, goal: int | None) -> None:
-        figure = map_figure(dpi=HEIGHT / 6.6)
+    def __init__(self, scenario: Scenario, goal: int | None) -> None:
+        figure = map_figure(scenario, dpi=HEIGHT / 6.6)
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         whole = np.asarray(canvas.buffer_rgba())[..., :3]
@@ -57,9 +58,7 @@ class PathMap:
         self._axes, self._rows = figure.axes[0], whole.shape[0]
         self._last: tuple[int, int] | None = None
         if goal is not None:
-            from sf_explore_go.doom.scenario import load_scenario
-
-            point = load_scenario().point(goal)
+            point = scenario.point(goal)
             cv2.circle(self._picture, self.pixel((point.x, point.y)), 17, rgb(INK), 3, cv2.LINE_AA)
 
     def pixel(self, position: tuple[float, float]) -> tuple[int, int]:

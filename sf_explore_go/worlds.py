@@ -8,6 +8,7 @@ from sample_factory.envs.env_utils import register_env
 from sample_factory.model.encoder import Encoder, default_make_encoder_func
 
 from sf_explore_go.doom.register import register_doom_envs
+from sf_explore_go.doom.scenario import Scenario, ensure_wad, load_scenario
 from sf_explore_go.errors import UsageError
 from sf_explore_go.grid.illustrative import TIME_LIMIT, IllustrativeEnv
 from sf_explore_go.grid.model import FlatEncoder
@@ -31,12 +32,18 @@ class World:
         """split -> environment name"""
         return {split: f"{self.name}_{split}" for split in ("train", "test")}
 
+    @property
+    def scenario(self) -> Scenario:
+        """The labyrinth of a Doom world, which has the world's name."""
+        return load_scenario(self.name)
+
     def decisions_per_episode(self, cfg: Any) -> int:
         return DOOM_EPISODE_TICS // cfg.env_frameskip if self.kind == "doom" else TIME_LIMIT
 
 
 WORLDS = (
     World("my_way_home", "doom", "paper"),
+    World("my_way_home_small", "doom", "laptop"),
     World("illustrative", "grid", "illustrative"),
 )
 
@@ -55,10 +62,9 @@ def make_illustrative_env(env_name: str, cfg: Any, env_config: Any, render_mode:
 
 def prepare_world(env_name: str) -> None:
     """Build what the environment needs, so that trouble with it is one sentence and not a failure in some worker."""
-    if world_of(env_name).kind == "doom":
-        from sf_explore_go.doom.scenario import ensure_wad, load_scenario
-
-        ensure_wad(load_scenario(), env_name.rsplit("_", 1)[1])
+    world = world_of(env_name)
+    if world.kind == "doom":
+        ensure_wad(world.scenario, env_name.rsplit("_", 1)[1])
 
 
 def make_encoder(cfg: Any, obs_space: Any) -> Encoder:

@@ -44,10 +44,12 @@ def test_effective_cells() -> None:
 def test_cells_of_our_worlds() -> None:
     assert world_cells(world_of("illustrative_train")).free.sum() == 9
     assert world_cells(world_of("my_way_home_test")).free.sum() == 248
+    assert world_cells(world_of("my_way_home_small_test")).free.sum() == 135
 
 
-def test_pictures_of_the_labyrinth_and_none_of_the_cross() -> None:
-    world = world_of("my_way_home_train")
+@pytest.mark.parametrize("env", ["my_way_home_train", "my_way_home_small_train"])
+def test_pictures_of_the_labyrinth_and_none_of_the_cross(env: str) -> None:
+    world = world_of(env)
     coverage = Coverage(world_cells(world))
     assert coverage_pictures(coverage, world) == {}
     coverage.add([(464.0, -176.0), (500.0, -176.0)], (500.0, -176.0))

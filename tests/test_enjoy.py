@@ -14,6 +14,7 @@ from sf_explore_go import enjoy
 from sf_explore_go.cli import run
 from sf_explore_go.config import parse_train_args
 from sf_explore_go.doom.mapview import EXPLORE, GO
+from sf_explore_go.doom.scenario import load_scenario
 from sf_explore_go.evaluate import Arena
 from sf_explore_go.phases.schedule import Phase
 from sf_explore_go.runtime.checkpoints import FORMAT, save_atomically
@@ -52,7 +53,7 @@ def near(picture: np.ndarray, colour: str, tolerance: int = 40) -> int:
 
 
 def test_the_path_has_the_colours_of_its_phases() -> None:
-    plan = PathMap(goal=11)
+    plan = PathMap(load_scenario(), goal=11)
     empty = plan.show(0.0, Phase.GO)
     plan.move((400.0, -350.0), Phase.EXPLORE)
     for x in range(410, 500, 10):
@@ -68,7 +69,7 @@ def test_the_path_has_the_colours_of_its_phases() -> None:
 @pytest.mark.parametrize("suffix", ["mp4", "gif"])
 def test_a_film_holds_every_frame(tmp_path: Path, suffix: str) -> None:
     view = np.zeros((120, 160, 3), np.uint8)
-    plan = PathMap(None).show(0.0, Phase.GO)
+    plan = PathMap(load_scenario(), None).show(0.0, Phase.GO)
     frames = [compose(view + np.uint8(20 * i), plan, f"decision {i}", Phase.GO) for i in range(6)]
     path = tmp_path / f"film.{suffix}"
     assert save_video(path, iter(frames), 10) == (6 if suffix == "mp4" else 3)

@@ -9,6 +9,7 @@ import pytest
 
 from sf_explore_go.cli import run as run_verb
 from sf_explore_go.report import main
+from sf_explore_go.reporting.figures import goal_figure
 from sf_explore_go.reporting.runs import Arm, Run, find_runs, group
 from sf_explore_go.reporting.tables import final_rows
 from sf_explore_go.scores import Score, merge_scores
@@ -142,3 +143,15 @@ def test_exported_runs_give_the_same_report_and_name_no_place(tmp_path: Path) ->
     for name in ("figure.png", "final.md", "final.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert "someone" not in (tmp_path / "published/a/config.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("env", "goals", "right"), [("my_way_home_train", (11, 27), 1120.0), ("my_way_home_small_train", (11, 22), 768.0)]
+)
+def test_goals_stand_on_the_map_of_their_world(tmp_path: Path, env: str, goals: tuple[int, ...], right: float) -> None:
+    make_run(tmp_path / "run", 0, 0, {"train": 1.0, "test": 0.5}, env=env)
+    merge_scores(tmp_path / "run/evaluation_goals.csv", [make_score(400, "test", 0.5, str(goal), 5) for goal in goals])
+    (arm,) = group(find_runs([tmp_path]), mixed=False)
+    figure = goal_figure(arm)
+    assert figure is not None
+    assert right < figure.axes[0].get_xlim()[1] < 1.05 * right

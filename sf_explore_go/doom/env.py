@@ -29,6 +29,7 @@ class MyWayHomeEnv(gymnasium.Env[Picture, int]):
     A *context* is a goal, which is where the vest lies, and a seed, which fixes where the player starts and which way
     it looks. Each reset draws one from the environment's set: ``num_contexts`` contexts of the split, or with
     ``num_contexts=0`` any context of the split. The same context gives the same first picture, always and everywhere.
+    ``scenario`` is the labyrinth: ``my_way_home``, or ``my_way_home_small`` with half of its points.
 
     | observation | |
     |---|---|

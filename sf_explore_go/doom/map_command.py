@@ -10,7 +10,7 @@ from sf_explore_go.arguments import ArgumentParser
 from sf_explore_go.contexts import Context, draw_context_set
 from sf_explore_go.doom.geometry import read_geometry
 from sf_explore_go.doom.mapview import Start, check_picture_path, save_map
-from sf_explore_go.doom.scenario import SPLITS, Scenario, load_scenario
+from sf_explore_go.doom.scenario import SCENARIOS, SPLITS, Scenario, load_scenario
 
 HEADINGS = ("split", "index", "goal", "engine seed", "start", "x", "y", "angle")
 
@@ -31,6 +31,7 @@ class Row:
 
 def parse(argv: Sequence[str] | None = None) -> Any:
     parser = ArgumentParser(prog="sf-explore-go map", description=__doc__)
+    parser.add_argument("--scenario", choices=SCENARIOS, default=SCENARIOS[0], help=f"which one ({SCENARIOS[0]})")
     parser.add_argument("--split", choices=(*SPLITS, "both"), default="train", help="whose contexts to show (train)")
     parser.add_argument("--num_contexts", type=int, default=10, help="size of a set (10); 0: the whole distribution")
     parser.add_argument("--context_seed", type=int, default=0, help="seed that a set is drawn from (0)")
@@ -43,20 +44,20 @@ def parse(argv: Sequence[str] | None = None) -> Any:
 def rows_of_split(scenario: Scenario, split: str, num_contexts: int, context_seed: int) -> list[Row]:
     """The contexts of a set, with the starts that the engine gives them."""
     contexts = draw_context_set(scenario.goals(split), num_contexts, context_seed).contexts
-    starts = zip(contexts, real_starts(split, contexts), strict=True)
+    starts = zip(contexts, real_starts(scenario, split, contexts), strict=True)
     return [
         Row(split, i, context.goal, context.seed, nearest_point(scenario, x, y), x, y, angle)
         for i, (context, (x, y, angle)) in enumerate(starts)
     ]
 
 
-def real_starts(split: str, contexts: Sequence[Context]) -> Iterator[tuple[float, float, float]]:
+def real_starts(scenario: Scenario, split: str, contexts: Sequence[Context]) -> Iterator[tuple[float, float, float]]:
     """Start an episode in each context; yields x, y and the angle in degrees."""
     if not contexts:
         return
     from sf_explore_go.doom.env import MyWayHomeEnv  # late: only this needs the engine
 
-    env = MyWayHomeEnv(split=split, num_contexts=0)
+    env = MyWayHomeEnv(split=split, num_contexts=0, scenario=scenario.name)
     try:
         for context in contexts:
             _, info = env.reset(options={"context": context})
@@ -79,21 +80,22 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)) for line in cells)
 
 
-def title(args: Any) -> str:
+def title(scenario: Scenario, args: Any) -> str:
     names = {"train": ["training"], "test": ["test"], "both": ["training", "test"]}[args.split]
     if args.num_contexts == 0:
-        return f"My Way Home: the whole {' and '.join(names)} distribution"
+        return f"{scenario.title}: the whole {' and '.join(names)} distribution"
     sets = " and ".join(f"{args.num_contexts} {name}" for name in names)
-    return f"My Way Home: {sets} contexts, seed {args.context_seed}"
+    return f"{scenario.title}: {sets} contexts, seed {args.context_seed}"
 
 
 def draw_contexts(args: Any) -> int:
-    scenario = load_scenario()
+    scenario = load_scenario(args.scenario)
     splits = SPLITS if args.split == "both" else (args.split,)
     rows = [row for s in splits for row in rows_of_split(scenario, s, args.num_contexts, args.context_seed)]
-    save_map(args.out, starts=[Start(r.x, r.y, r.angle, r.goal) for r in rows], title=title(args))
+    starts = [Start(r.x, r.y, r.angle, r.goal) for r in rows]
+    save_map(args.out, scenario, starts=starts, title=title(scenario, args))
     if args.json:
-        settings = {name: getattr(args, name) for name in ("split", "num_contexts", "context_seed")}
+        settings = {name: getattr(args, name) for name in ("scenario", "split", "num_contexts", "context_seed")}
         print(json.dumps({**settings, "picture": args.out, "contexts": [asdict(row) for row in rows]}))
     else:
         goals = {split: " ".join(map(str, scenario.goals(split))) for split in splits}
@@ -104,7 +106,7 @@ def draw_contexts(args: Any) -> int:
 
 def draw_wad(args: Any) -> int:
     geometry = read_geometry(args.wad)
-    save_map(args.out, geometry=geometry, title=None)
+    save_map(args.out, geometry)
     facts = {"wad": args.wad, "rooms": len(geometry.rooms), "walls": len(geometry.walls), "picture": args.out}
     print(json.dumps(facts) if args.json else "\n".join(f"{name}: {value}" for name, value in facts.items()))
     return 0

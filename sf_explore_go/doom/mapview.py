@@ -27,11 +27,9 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 from numpy.typing import ArrayLike, NDArray
 
-from sf_explore_go.doom.geometry import Geometry, cell_of, free_cells, stock_geometry
-from sf_explore_go.doom.scenario import SPLITS, Point, Scenario, load_scenario
+from sf_explore_go.doom.geometry import CellGrid, Geometry, free_cells, scenario_geometry
+from sf_explore_go.doom.scenario import SPLITS, Point, Scenario
 from sf_explore_go.errors import UsageError
-
-__all__ = ["Start", "cell_of", "draw_map", "free_cells", "map_figure", "map_image", "save_map"]
 
 # Okabe and Ito's palette: told apart with every common kind of colour blindness. Shapes differ as well.
 SPLIT_COLOURS = {"train": "#0072B2", "test": "#D55E00"}
@@ -65,11 +63,11 @@ class MapOptions(TypedDict, total=False):
     heat_cell: float
     rates: Mapping[int, float] | None
     title: str | None
-    geometry: Geometry | None
 
 
 def draw_map(
     ax: Axes,
+    where: Scenario | Geometry,
     *,
     starts: Sequence[tuple[float, float, float, int]] = (),
     trajectories: Sequence[ArrayLike] = (),
@@ -78,41 +76,44 @@ def draw_map(
     heat_cell: float = 32.0,
     rates: Mapping[int, float] | None = None,
     title: str | None = None,
-    geometry: Geometry | None = None,
 ) -> None:
-    """Draw My Way Home and what happened in it; the legend goes to the right of the axes.
+    """Draw a scenario and what happened in it, or the bare plan of another map; the legend goes right of the axes.
 
     starts: (x, y, angle in degrees, goal) each. trajectories: (N, 2) positions each; phases: for each of them N flags,
-    true where the explorer acted. heat: visits per cell, shaped as `free_cells(heat_cell).free`. rates: goal -> success
-    rate, which takes the place of the points' ids.
-    geometry: another map, of which only the plan is drawn.
+    true where the explorer acted. heat: visits per cell, shaped as `free_cells(where, heat_cell).free`. rates: goal ->
+    success rate, which takes the place of the points' ids.
     """
-    scenario = load_scenario() if geometry is None else None
-    geometry = geometry or stock_geometry()
+    if isinstance(where, Geometry):
+        _draw_plan(ax, where)
+        _finish(ax, where, title, [])
+        return
+    geometry = scenario_geometry(where)
     _draw_plan(ax, geometry)
     if heat is not None:
-        _draw_heat(ax, heat, heat_cell, geometry)
+        _draw_heat(ax, heat, free_cells(where, heat_cell), geometry)
     handles = _draw_trajectories(ax, trajectories, phases)
-    if scenario is not None and rates is not None:
-        handles = _draw_rates(ax, scenario, rates) + handles
-    elif scenario is not None:
-        handles = _draw_points(ax, scenario) + _draw_starts(ax, scenario, starts) + handles
+    if rates is not None:
+        handles = _draw_rates(ax, where, rates) + handles
+    else:
+        handles = _draw_points(ax, where) + _draw_starts(ax, where, starts) + handles
     _finish(ax, geometry, title, handles)
 
 
-def map_figure(*, dpi: float = 110.0, **options: Unpack[MapOptions]) -> Figure:
+def map_figure(where: Scenario | Geometry, *, dpi: float = 110.0, **options: Unpack[MapOptions]) -> Figure:
     """A figure with the map and its legend."""
     figure = Figure(figsize=SIZE, dpi=dpi, facecolor="white")
     FigureCanvasAgg(figure)
-    draw_map(figure.add_axes((0.02, 0.03, 0.76, 0.88)), **options)
+    draw_map(figure.add_axes((0.02, 0.03, 0.76, 0.88)), where, **options)
     return figure
 
 
-def save_map(path: str | Path, *, dpi: float = 160.0, **options: Unpack[MapOptions]) -> None:
+def save_map(
+    path: str | Path, where: Scenario | Geometry, *, dpi: float = 160.0, **options: Unpack[MapOptions]
+) -> None:
     """Write the picture to a file; the suffix chooses the format."""
     check_picture_path(path)
     try:
-        map_figure(dpi=dpi, **options).savefig(path)
+        map_figure(where, dpi=dpi, **options).savefig(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror or error})") from error
 
@@ -128,9 +129,9 @@ def check_picture_path(path: str | Path) -> None:
         raise UsageError(f"{path}: cannot be written; the name of a picture in a folder that can be written is needed")
 
 
-def map_image(*, width: int = 720, **options: Unpack[MapOptions]) -> NDArray[np.uint8]:
+def map_image(where: Scenario | Geometry, *, width: int = 720, **options: Unpack[MapOptions]) -> NDArray[np.uint8]:
     """The picture as an array (height, width, 3), for TensorBoard."""
-    figure = map_figure(dpi=width / SIZE[0], **options)
+    figure = map_figure(where, dpi=width / SIZE[0], **options)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
@@ -151,10 +152,9 @@ def _floor(geometry: Geometry) -> Outline:
     return Outline.make_compound_path(*outlines)
 
 
-def _draw_heat(ax: Axes, heat: NDArray[Any], cell: float, geometry: Geometry) -> None:
-    grid = free_cells(cell)
+def _draw_heat(ax: Axes, heat: NDArray[Any], grid: CellGrid, geometry: Geometry) -> None:
     if heat.shape != grid.free.shape:
-        raise ValueError(f"heat has the shape {heat.shape}; cells of {cell} units need {grid.free.shape}")
+        raise ValueError(f"heat has the shape {heat.shape}; cells of {grid.cell} units need {grid.free.shape}")
     if not (heat > 0).any():
         return
     low, high = float(heat[heat > 0].min()), float(heat.max())
@@ -169,7 +169,7 @@ def _draw_heat(ax: Axes, heat: NDArray[Any], cell: float, geometry: Geometry) ->
     image.set_clip_path(PathPatch(_floor(geometry), transform=ax.transData))
     scale = ax.inset_axes((1.03, 0.12, 0.026, 0.34))
     bar = ax.figure.colorbar(image, cax=scale, format="%g")
-    bar.set_label(f"visits per cell of {cell:g} × {cell:g} units", size=9, color=INK)
+    bar.set_label(f"visits per cell of {grid.cell:g} × {grid.cell:g} units", size=9, color=INK)
     bar.outline.set_visible(False)
     scale.tick_params(labelsize=8.5, colors=INK)
 

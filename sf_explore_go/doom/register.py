@@ -4,28 +4,30 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from sf_explore_go.doom.scenario import SCENARIOS, SPLITS
 from sf_explore_go.errors import UsageError
 
 if TYPE_CHECKING:
     from sf_explore_go.doom.env import MyWayHomeEnv
 
-GYMNASIUM_ID = "SfExploreGo/MyWayHome-v0"
-ENV_SPLITS = {"my_way_home_train": "train", "my_way_home_test": "test"}
+GYMNASIUM_IDS = {"SfExploreGo/MyWayHome-v0": "my_way_home", "SfExploreGo/MyWayHomeSmall-v0": "my_way_home_small"}
+ENVS = {f"{scenario}_{split}": (scenario, split) for scenario in SCENARIOS for split in SPLITS}
 
 
 def register_gymnasium_env() -> None:
     """So that `gymnasium.make` finds the environment; loads neither the engine nor torch."""
-    if GYMNASIUM_ID not in gymnasium.registry:
-        gymnasium.register(GYMNASIUM_ID, entry_point="sf_explore_go.doom.env:MyWayHomeEnv")
+    for id, scenario in GYMNASIUM_IDS.items():
+        if id not in gymnasium.registry:
+            gymnasium.register(id, "sf_explore_go.doom.env:MyWayHomeEnv", kwargs={"scenario": scenario})
 
 
 def make_my_way_home_env(env_name: str, cfg: Any, env_config: Any, render_mode: str | None = None) -> "MyWayHomeEnv":
     """The environment as Sample Factory's flags describe it. Test environments play the whole test distribution."""
     from sf_explore_go.doom.env import MyWayHomeEnv
 
-    if env_name not in ENV_SPLITS:
-        raise UsageError(f"--env={env_name}: allowed are {', '.join(ENV_SPLITS)}")
-    split = ENV_SPLITS[env_name]
+    if env_name not in ENVS:
+        raise UsageError(f"--env={env_name}: allowed are {', '.join(ENVS)}")
+    scenario, split = ENVS[env_name]
     context_seed = getattr(cfg, "context_seed", None)
     return MyWayHomeEnv(
         split=split,
@@ -37,6 +39,7 @@ def make_my_way_home_env(env_name: str, cfg: Any, env_config: Any, render_mode: 
         frameskip=getattr(cfg, "env_frameskip", 4),
         pixel_format=getattr(cfg, "pixel_format", "CHW"),
         render_mode=render_mode,
+        scenario=scenario,
     )
 
 
@@ -44,5 +47,5 @@ def register_doom_envs() -> None:
     """Needed in every process that makes environments by name."""
     from sample_factory.envs.env_utils import register_env
 
-    for name in ENV_SPLITS:
+    for name in ENVS:
         register_env(name, make_my_way_home_env)

@@ -5,26 +5,40 @@ vest is taken. Of 18 points one is the goal, so exactly 17 remain: a map per goa
 the spot of the goal's id moved to the 18th point, works with that script unchanged. The vest keeps its thing id, 22,
 which is also the id of a spot; the engine resolves the id to the spot, since the spot comes later in the map.
 
+A smaller scenario has fewer points, and doorways that are walled up: their lines block and show a wall. The script is
+told to draw from fewer spots, which is the initial value of one of its variables, and those move to the points that
+have lost theirs. The labyrinth's nodes stay, so no node builder is needed.
+
 Built files live in a cache folder, named by their hash, and are checked against the committed hash on first use.
 """
 
 import hashlib
 import os
 import secrets
+import struct
 import tomllib
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from sf_explore_go.doom.udmf import TextMap, parse_textmap, replace_values
 from sf_explore_go.doom.wad import Lump, Wad, parse_wad, read_file, wad_bytes
 from sf_explore_go.errors import UsageError
 
+SCENARIOS = ("my_way_home", "my_way_home_small")
 SPLITS = ("train", "test")
 SPOT, VEST = 9001, 2018  # thing types
 FIRST_SPOT, LAST_SPOT = 10, 26  # ids that the stock script draws the start from
+
+# The chunk of the stock script that says what its variables start with: name, bytes that follow, first variable, then
+# armour_x (fixed point), armour_tid, map_point_start_id, map_points.
+VARIABLES = struct.Struct("<4s6i")
+STOCK_VARIABLES = (b"MINI", 20, 0, 1312 << 16, 22, FIRST_SPOT, LAST_SPOT - FIRST_SPOT + 1)
+
+Line = tuple[tuple[float, float], tuple[float, float]]  # x and y of both ends, map units
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,12 @@ class Scenario:
     test_goals: tuple[int, ...]
     stock_wad: str
     stock_sha256: str
+    walled_up: tuple[Line, ...]  # doorways of the stock map
     built_sha256: Mapping[str, str] = field(hash=False)  # split -> hash of the built WAD
+
+    @property
+    def title(self) -> str:
+        return self.name.replace("_", " ").title()
 
     def goals(self, split: str) -> tuple[int, ...]:
         """The goals of a split; their order is the order of the maps in its WAD."""
@@ -81,16 +100,15 @@ def data_dir() -> Path:
 
 
 def config_path(scenario: Scenario, split: str) -> Path:
-    """The ViZDoom config of a split."""
+    """The ViZDoom config of a split, which all scenarios on the same stock map share."""
     scenario.goals(split)  # refuses an unknown split
-    return data_dir() / f"{scenario.name}_{split}.cfg"
+    return data_dir() / f"{Path(scenario.stock_wad).stem}_{split}.cfg"
 
 
 @cache
 def load_scenario(name: str = "my_way_home") -> Scenario:
-    known = sorted(path.stem for path in data_dir().glob("*.toml"))
-    if name not in known:
-        raise UsageError(f"scenario {name!r}: allowed are {', '.join(known)}")
+    if name not in SCENARIOS:
+        raise UsageError(f"scenario {name!r}: allowed are {', '.join(SCENARIOS)}")
     return read_scenario(data_dir() / f"{name}.toml")
 
 
@@ -105,6 +123,7 @@ def read_scenario(path: Path) -> Scenario:
             test_goals=tuple(int(goal) for goal in table["goals"]["test"]),
             stock_wad=str(table["stock_wad"]),
             stock_sha256=str(table["stock_sha256"]),
+            walled_up=tuple(_line(ends) for ends in table.get("walled_up", ())),
             built_sha256={split: str(table["built_sha256"][split]) for split in SPLITS},
         )
     except KeyError as error:
@@ -115,11 +134,18 @@ def read_scenario(path: Path) -> Scenario:
     return scenario
 
 
+def _line(ends: Any) -> Line:
+    (x1, y1), (x2, y2) = ends
+    return (float(x1), float(y1)), (float(x2), float(y2))
+
+
 def _check_points(scenario: Scenario, path: Path) -> None:
     ids = [point.id for point in scenario.points]
-    needed = list(range(FIRST_SPOT, LAST_SPOT + 2))
-    if ids != needed:
-        raise UsageError(f"{path}: the points are {_listed(ids)}; needed are {_listed(needed)}")
+    allowed = range(FIRST_SPOT, LAST_SPOT + 2)
+    if len(ids) < 2 or ids != sorted(set(ids).intersection(allowed)):
+        raise UsageError(
+            f"{path}: the points are {_listed(ids)}; allowed are two or more of {allowed[0]} to {allowed[-1]} in order"
+        )
     if sorted(scenario.train_goals + scenario.test_goals) != ids:
         raise UsageError(f"{path}: each point must be a goal of exactly one split")
 
@@ -154,18 +180,65 @@ def build_wad(scenario: Scenario, split: str, stock_dir: Path | None = None) -> 
     for goal in scenario.goals(split):
         lumps.append(Lump(scenario.map_name(split, goal).upper(), b""))
         for lump in stock.lumps[1:]:
-            data = goal_textmap(scenario, lump.data, goal) if lump.name == "TEXTMAP" else lump.data
+            data = lump.data
+            if lump.name == "TEXTMAP":
+                data = goal_textmap(scenario, data, goal)
+            elif lump.name == "BEHAVIOR":
+                data = script_with_starts(data, len(scenario.points) - 1)
             lumps.append(Lump(lump.name, data))
     return wad_bytes(Wad("PWAD", tuple(lumps)))
 
 
+def script_with_starts(behavior: bytes, starts: int) -> bytes:
+    """The compiled script, made to draw the player's start from the first so many spots."""
+    stock = VARIABLES.pack(*STOCK_VARIABLES)
+    if behavior.count(stock) != 1:
+        raise UsageError("BEHAVIOR: the initial values of the script's variables are not those of the stock map")
+    return behavior.replace(stock, VARIABLES.pack(*STOCK_VARIABLES[:-1], starts))
+
+
 def goal_textmap(scenario: Scenario, stock: bytes, goal: int) -> bytes:
-    """The stock TEXTMAP with the vest at the goal, and the spot that stood there at the 18th point."""
+    """The stock TEXTMAP with the vest at the goal, spots at all other points, and the doorways walled up."""
     textmap = parse_textmap(stock, f"TEXTMAP of {scenario.stock_wad}")
     changes = {_thing(textmap, VEST): _place(scenario.point(goal))}
-    if goal <= LAST_SPOT:
-        changes[_thing(textmap, SPOT, goal)] = _place(scenario.point(LAST_SPOT + 1))
+    for spot, point in _moved_spots(scenario, goal).items():
+        changes[_thing(textmap, SPOT, spot)] = _place(scenario.point(point))
+    for ends in scenario.walled_up:
+        changes |= _wall(scenario, textmap, ends)
     return replace_values(textmap, changes)
+
+
+def _moved_spots(scenario: Scenario, goal: int) -> dict[int, int]:
+    """Spot -> point, for the drawn spots that stand at no start; the others stay where they are."""
+    starts = [point.id for point in scenario.points if point.id != goal]
+    drawn = range(FIRST_SPOT, FIRST_SPOT + len(starts))
+    free = (spot for spot in drawn if spot not in starts)
+    return dict(zip(free, (start for start in starts if start not in drawn), strict=True))
+
+
+def _wall(scenario: Scenario, textmap: TextMap, ends: Line) -> dict[int, dict[str, str]]:
+    """Changes that make the doorway between these ends a wall, on each side with the texture of that side's sector."""
+    line = _doorway(scenario, textmap, ends)
+    # A middle texture is drawn once; wrapping it fills the doorway from floor to ceiling.
+    changes = {line: {"blocking": "true", "wrapmidtex": "true"}}
+    sides = [i for i, block in enumerate(textmap.blocks) if block.kind == "sidedef"]
+    for key in ("sidefront", "sideback"):
+        side = sides[textmap.blocks[line].index(key, len(sides))]
+        sector = textmap.blocks[side].values["sector"]
+        textures = (s.values.get("texturemiddle") for s in textmap.sidedefs if s.values["sector"] == sector)
+        changes[side] = {"texturemiddle": f'"{next(filter(None, textures))}"'}
+    return changes
+
+
+def _doorway(scenario: Scenario, textmap: TextMap, ends: Line) -> int:
+    """The index of the block of the line between two sectors that has these ends, in either order."""
+    corners = [(vertex.number("x"), vertex.number("y")) for vertex in textmap.vertices]
+    for i, block in enumerate(textmap.blocks):
+        if block.kind == "linedef" and "sideback" in block.values:
+            found = {corners[block.index(key, len(corners))] for key in ("v1", "v2")}
+            if found == set(ends):
+                return i
+    raise UsageError(f"{scenario.name}.toml: walled_up has {ends}, where {scenario.stock_wad} has no doorway")
 
 
 def _thing(textmap: TextMap, type: int, id: int | None = None) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sf_explore_go.arguments import ArgumentParser
-from sf_explore_go.doom.scenario import SPLITS, Scenario, ensure_wad, load_scenario, wad_path, wad_state
+from sf_explore_go.doom.scenario import SCENARIOS, SPLITS, Scenario, ensure_wad, load_scenario, wad_path, wad_state
 from sf_explore_go.errors import UsageError
 
 
@@ -20,6 +20,7 @@ def describe(scenario: Scenario, split: str) -> dict[str, Any]:
     """What there is to say about a sound WAD."""
     path = wad_path(scenario, split)
     return {
+        "scenario": scenario.name,
         "split": split,
         "path": str(path),
         "bytes": path.stat().st_size,
@@ -36,14 +37,14 @@ def check(scenario: Scenario, split: str) -> None:
 
 def as_text(wad: dict[str, Any]) -> str:
     maps = ", ".join(f"{name} (vest at {goal})" for name, goal in wad["maps"].items())
-    return f"{wad['split']}: {wad['path']}\n  {wad['bytes']} bytes, sha256 {wad['sha256']}\n  {maps}"
+    return f"{wad['scenario']} {wad['split']}: {wad['path']}\n  {wad['bytes']} bytes, sha256 {wad['sha256']}\n  {maps}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
-    scenario = load_scenario()
-    for split in SPLITS:
+    maps = [(load_scenario(name), split) for name in SCENARIOS for split in SPLITS]
+    for scenario, split in maps:
         check(scenario, split) if args.check else ensure_wad(scenario, split)
-    wads = [describe(scenario, split) for split in SPLITS]
-    print(json.dumps({"scenario": scenario.name, "wads": wads}) if args.json else "\n".join(map(as_text, wads)))
+    wads = [describe(scenario, split) for scenario, split in maps]
+    print(json.dumps({"wads": wads}) if args.json else "\n".join(map(as_text, wads)))
     return 0

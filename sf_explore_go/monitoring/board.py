@@ -19,7 +19,7 @@ from tensorboardX.summary import hparams
 
 from sf_explore_go.files import write_json
 from sf_explore_go.scores import BY_GOAL, EVALUATION, Score, read_scores
-from sf_explore_go.worlds import world_of
+from sf_explore_go.worlds import World, world_of
 
 Layout = dict[str, dict[str, list[Any]]]
 
@@ -118,7 +118,7 @@ class EvaluationBoard:
 
     def _show_goals(self, writer: SummaryWriter, one: Score, tag: str) -> None:
         goals = [row for row in read_scores(self._run / BY_GOAL) if row.key == one.key]
-        if (picture := goal_picture(goals, self._world.kind)) is not None:
+        if (picture := goal_picture(goals, self._world)) is not None:
             writer.add_image(tag, picture, one.frames, dataformats="HWC")
 
     def _shown(self) -> list[str]:
@@ -146,16 +146,17 @@ def _name(one: Score) -> str:
     return f"{one.checkpoint} {one.split} {one.actions} {one.episodes} {one.eval_seed}"
 
 
-def goal_picture(goals: Sequence[Score], kind: str) -> NDArray | None:
+def goal_picture(goals: Sequence[Score], world: World) -> NDArray | None:
     """Success by goal on the map; None where there is nothing to draw, or no map to draw on."""
-    if kind != "doom" or not goals:
+    if world.kind != "doom" or not goals:
         return None
     from sf_explore_go.doom.mapview import map_image
 
     episodes = sum(row.episodes for row in goals)
     mean = sum(row.success_rate * row.episodes for row in goals) / episodes
     title = f"Test success {mean:.0%} at {goals[0].frames:,} frames, {episodes} episodes"
-    return map_image(rates={int(row.goal): row.success_rate for row in goals}, title=title)
+    rates = {int(row.goal): row.success_rate for row in goals}
+    return map_image(world.scenario, rates=rates, title=title)
 
 
 def show_evaluations(run: Path, cfg: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ PHASES_KEPT = 200
 def world_cells(world: World) -> CellGrid:
     """The cells of a world's map, in the units of the positions that its environment reports."""
     if world.kind == "doom":
-        return free_cells()
+        return free_cells(world.scenario)
     return CellGrid(np.array(ON_CROSS), (-0.5, -0.5), 1.0)
 
 

@@ -18,6 +18,6 @@ def coverage_pictures(coverage: Coverage, world: World) -> dict[str, NDArray]:
     title = f"{len(coverage)} explore phases: {together:.0%} of the map"
     starts = coverage.cells.visit_counts(coverage.starts())
     return {
-        "explore/visits": map_image(heat=coverage.visits(), title=title),
-        "explore/go_starts": map_image(heat=starts, title=f"Where {starts.sum()} go phases started"),
+        "explore/visits": map_image(world.scenario, heat=coverage.visits(), title=title),
+        "explore/go_starts": map_image(world.scenario, heat=starts, title=f"Where {starts.sum()} go phases started"),
     }

@@ -9,6 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
+from sf_explore_go.doom.register import ENVS
+from sf_explore_go.doom.scenario import load_scenario
 from sf_explore_go.reporting.runs import Arm
 from sf_explore_go.statistics import bootstrap_interval, interquartile_mean
 
@@ -85,11 +87,12 @@ def main_figure(arms: Sequence[Arm], title: str) -> Figure:
 
 def goal_figure(arm: Arm) -> Figure | None:
     """Success by test goal on the map, over all seeds of an arm; None if there is no detail or no map."""
-    rates = arm.goal_rates()
-    if not rates or not str(arm.runs[0].config["env"]).startswith("my_way_home"):
+    rates, env = arm.goal_rates(), str(arm.runs[0].config["env"])
+    if not rates or env not in ENVS:
         return None
     from sf_explore_go.doom.mapview import map_figure
 
+    scenario = load_scenario(ENVS[env][0])
     episodes = sum(count for _, count in rates.values())
     title = f"{arm.name}: test success by goal\n{seeds(len(arm.runs))}, {episodes} episodes"
-    return map_figure(rates={goal: rate for goal, (rate, _) in rates.items()}, title=title)
+    return map_figure(scenario, rates={goal: rate for goal, (rate, _) in rates.items()}, title=title)

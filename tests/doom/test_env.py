@@ -411,7 +411,7 @@ def test_a_context_that_does_not_exist_is_refused(env: MyWayHomeEnv, options: di
         ({"res_h": -72}, "res_h=-72: allowed are whole numbers from 1"),
         ({"pixel_format": "WHC"}, "pixel_format='WHC': allowed are HWC, CHW"),
         ({"render_mode": "ascii"}, "render_mode='ascii': allowed are None, rgb_array"),
-        ({"scenario": "nowhere"}, "scenario 'nowhere': allowed are my_way_home"),
+        ({"scenario": "nowhere"}, "scenario 'nowhere': allowed are my_way_home, my_way_home_small"),
         ({"episodes_per_engine": 0}, "episodes_per_engine=0: allowed are whole numbers from 1"),
     ],
 )

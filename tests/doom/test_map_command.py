@@ -21,6 +21,7 @@ def test_json_holds_the_set_with_the_starts_that_the_engine_gives(tmp_path: Path
     run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     answer = json.loads(run.stdout)  # nothing but JSON on stdout
     assert answer | {"contexts": []} == {
+        "scenario": "my_way_home",
         "split": "both",
         "num_contexts": 3,
         "context_seed": 5,
@@ -58,6 +59,19 @@ def test_whole_distribution_needs_no_engine(
     assert "train: any start, goals 10 15 20 26\n" in capsys.readouterr().out
 
 
+def test_the_small_labyrinth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--scenario=my_way_home_small", "--num_contexts=3", f"--out={tmp_path / 'map.png'}", "--json"]
+    assert cli(["map", *flags]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["scenario"] == "my_way_home_small"
+    scenario = load_scenario("my_way_home_small")
+    drawn = draw_context_set(scenario.goals("train"), 3, 0).contexts
+    assert [(row["goal"], row["seed"]) for row in answer["contexts"]] == [(c.goal, c.seed) for c in drawn]
+    for row in answer["contexts"]:
+        assert row["start"] == point_at(scenario, row["x"], row["y"]) != row["goal"]
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_plan_of_any_wad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import vizdoom
 
@@ -71,6 +85,7 @@ def test_plan_of_any_wad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [
+        (["--scenario=deathmatch"], "argument --scenario: invalid choice: 'deathmatch' (choose from"),
         (["--split=eval"], "argument --split: invalid choice: 'eval' (choose from"),
         (["--num_contexts=-3"], "--num_contexts=-3: allowed are 0"),
         (["--num_contexts=many"], "argument --num_contexts: invalid int value: 'many'"),
@@ -104,5 +119,5 @@ def test_help_explains_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
         map_command.main(["--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
-    for flag in ("--split", "--num_contexts", "--context_seed", "--out", "--wad", "--json"):
+    for flag in ("--scenario", "--split", "--num_contexts", "--context_seed", "--out", "--wad", "--json"):
         assert flag in text

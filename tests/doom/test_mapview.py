@@ -11,16 +11,21 @@ from matplotlib.figure import Figure
 from PIL import Image
 from scipy import ndimage
 
-from sf_explore_go.doom.geometry import Geometry, geometry_of, make_grid, read_geometry, stock_geometry
+from sf_explore_go.doom.geometry import (
+    Geometry,
+    free_cells,
+    geometry_of,
+    make_grid,
+    read_geometry,
+    scenario_geometry,
+)
 from sf_explore_go.doom.mapview import (
     EXPLORE,
     GO,
     SPLIT_COLOURS,
     TRAJECTORIES,
     Start,
-    cell_of,
     draw_map,
-    free_cells,
     map_figure,
     map_image,
     save_map,
@@ -31,6 +36,7 @@ from sf_explore_go.doom.wad import Lump, Wad, WadError, read_wad, wad_bytes
 from sf_explore_go.errors import UsageError
 
 STOCK = Path(vizdoom.scenarios_path) / "my_way_home.wad"
+SCENARIO = load_scenario()
 
 
 def shoelace(loop: np.ndarray) -> float:
@@ -53,7 +59,7 @@ def rooms_at(geometry: Geometry, x: float, y: float) -> list[int]:
 
 
 def test_plan_has_the_lines_and_rooms_of_the_map() -> None:
-    geometry = stock_geometry()
+    geometry = scenario_geometry(SCENARIO)
     assert len(geometry.walls) + len(geometry.openings) == 94
     assert len(geometry.rooms) == 18
     assert geometry.bounds == (160.0, -704.0, 1120.0, 128.0)
@@ -62,14 +68,14 @@ def test_plan_has_the_lines_and_rooms_of_the_map() -> None:
 
 
 def test_every_point_is_in_one_room_and_16_of_them_have_a_room_of_their_own() -> None:
-    rooms = {point.id: rooms_at(stock_geometry(), point.x, point.y) for point in load_scenario().points}
+    rooms = {point.id: rooms_at(scenario_geometry(SCENARIO), point.x, point.y) for point in SCENARIO.points}
     assert all(len(found) == 1 for found in rooms.values())
     assert rooms.pop(14) == rooms.pop(15)
     assert len({found[0] for found in rooms.values()}) == 16
 
 
 def test_free_cells_cover_exactly_the_area_of_the_rooms() -> None:
-    geometry = stock_geometry()
+    geometry = scenario_geometry(SCENARIO)
     area = sum(shoelace(loop) for room in geometry.rooms for loop in room)
     assert area == 280_576  # eight rooms of 160 x 160 and ten passages
     # All walls stand on multiples of 16, so small cells fill the rooms without rest.
@@ -78,35 +84,35 @@ def test_free_cells_cover_exactly_the_area_of_the_rooms() -> None:
 
 
 def test_free_cells_leave_the_players_width_along_the_walls() -> None:
-    inside = make_grid(stock_geometry(), 8.0, radius=0.0).free
+    inside = make_grid(scenario_geometry(SCENARIO), 8.0, radius=0.0).free
     # The player is a square of 32 units: shrink the floor by 16 units, that is two cells, on every side.
     shrunk = ndimage.binary_erosion(inside, np.ones((5, 5)))
-    assert np.array_equal(make_grid(stock_geometry(), 8.0).free, shrunk)
+    assert np.array_equal(make_grid(scenario_geometry(SCENARIO), 8.0).free, shrunk)
     assert shrunk.sum() == 2808
     # A cell of 32 is free if any of the 4 x 4 small cells in it is.
-    grid = free_cells(32.0)
+    grid = free_cells(SCENARIO, 32.0)
     assert np.array_equal(grid.free, shrunk.reshape(26, 4, 30, 4).any(axis=(1, 3)))
     assert grid.free.sum() == 248
 
 
 def test_free_cells_are_one_connected_piece_that_holds_every_point() -> None:
-    grid = free_cells()
+    grid = free_cells(SCENARIO)
     assert ndimage.label(grid.free)[1] == 1
-    assert all(grid.free[cell_of(point.x, point.y)] for point in load_scenario().points)
-    assert free_cells() is grid
+    assert all(grid.free[grid.cell_of(point.x, point.y)] for point in SCENARIO.points)
+    assert free_cells(SCENARIO) is grid
 
 
 def test_cells_of_positions() -> None:
-    grid = free_cells(32.0)
+    grid = free_cells(SCENARIO, 32.0)
     assert grid.origin == (160.0, -704.0)
     assert grid.extent == (160.0, 1120.0, -704.0, 128.0)
-    assert cell_of(160.0, -704.0) == (0, 0)
-    assert cell_of(191.9, -672.0) == (1, 0)
-    assert cell_of(1119.9, 127.9) == (25, 29)
-    assert cell_of(-1e9, 1e9) == (25, 0)
+    assert grid.cell_of(160.0, -704.0) == (0, 0)
+    assert grid.cell_of(191.9, -672.0) == (1, 0)
+    assert grid.cell_of(1119.9, 127.9) == (25, 29)
+    assert grid.cell_of(-1e9, 1e9) == (25, 0)
     counts = grid.visit_counts([(240.0, -176.0), (241.0, -175.0), (1040.0, -352.0)])
     assert counts.sum() == 3
-    assert counts[cell_of(240.0, -176.0)] == 2
+    assert counts[grid.cell_of(240.0, -176.0)] == 2
     assert grid.visit_counts([]).sum() == 0
 
 
@@ -129,8 +135,8 @@ def test_a_real_walk_stays_on_free_cells() -> None:
     from tests.doom.test_starts import engine
 
     rng = np.random.default_rng(0)
-    grid = free_cells()
-    with engine(load_scenario(), "train", 10) as game:
+    grid = free_cells(SCENARIO)
+    with engine(SCENARIO, "train", 10) as game:
         visited = []
         for seed in range(3):
             game.set_seed(seed)
@@ -142,7 +148,7 @@ def test_a_real_walk_stays_on_free_cells() -> None:
                 game.make_action([int(turn == 1), int(turn == 2), 1, 0], 8)
     assert len(visited) > 500
     assert not np.any(grid.visit_counts(visited)[~grid.free])
-    assert stock_geometry().walkable(visited, radius=15.99).all()
+    assert scenario_geometry(SCENARIO).walkable(visited, radius=15.99).all()
 
 
 @pytest.mark.parametrize(
@@ -193,26 +199,25 @@ def pixel_at(figure: Figure, x: float, y: float) -> np.ndarray:
 
 
 def test_image_is_an_rgb_array_of_the_asked_width() -> None:
-    image = map_image(width=720)
+    image = map_image(SCENARIO, width=720)
     assert image.dtype == np.uint8
     assert image.shape == (528, 720, 3)
-    assert map_image(width=360).shape == (264, 360, 3)
-    assert np.array_equal(map_image(width=360), map_image(width=360))
+    assert map_image(SCENARIO, width=360).shape == (264, 360, 3)
+    assert np.array_equal(map_image(SCENARIO, width=360), map_image(SCENARIO, width=360))
 
 
 def test_goals_have_the_colours_of_their_split() -> None:
-    figure = map_figure()
-    scenario = load_scenario()
+    figure = map_figure(SCENARIO)
     for split, colour in SPLIT_COLOURS.items():
-        for goal in scenario.goals(split):
-            point = scenario.point(goal)
+        for goal in SCENARIO.goals(split):
+            point = SCENARIO.point(goal)
             assert np.allclose(pixel_at(figure, point.x, point.y + 12.5), np.array(to_rgb(colour)) * 255, atol=3)
 
 
 def test_starts_point_where_the_player_looks() -> None:
-    point = load_scenario().point(22)
+    point = SCENARIO.point(22)
     for angle, goal in ((0.0, 10), (90.0, 11), (225.0, 27)):
-        figure = map_figure(starts=[Start(point.x, point.y, angle, goal)])
+        figure = map_figure(SCENARIO, starts=[Start(point.x, point.y, angle, goal)])
         colour = np.array(to_rgb(SPLIT_COLOURS["train" if goal == 10 else "test"])) * 255
         towards = np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))]) * 29
         ahead, behind = (pixel_at(figure, *(np.array([point.x, point.y]) + sign * towards)) for sign in (1, -1))
@@ -221,8 +226,8 @@ def test_starts_point_where_the_player_looks() -> None:
 
 
 def test_starts_alike_do_not_hide_each_other() -> None:
-    point = load_scenario().point(22)
-    figure = map_figure(starts=[Start(point.x, point.y, 359.0, 10), Start(point.x, point.y, 4.0, 11)])
+    point = SCENARIO.point(22)
+    figure = map_figure(SCENARIO, starts=[Start(point.x, point.y, 359.0, 10), Start(point.x, point.y, 4.0, 11)])
     for distance, split in ((29.0, "train"), (47.0, "test")):
         found = pixel_at(figure, point.x + distance, point.y)
         assert np.allclose(found, np.array(to_rgb(SPLIT_COLOURS[split])) * 255, atol=3)
@@ -230,40 +235,41 @@ def test_starts_alike_do_not_hide_each_other() -> None:
 
 def test_trajectories_are_drawn_in_the_colours_of_their_phases() -> None:
     line = np.stack([np.linspace(180.0, 300.0, 50), np.full(50, -230.0)], axis=1)  # in the western room
-    plain = map_image()
-    one = map_image(trajectories=[line])
+    plain = map_image(SCENARIO)
+    one = map_image(SCENARIO, trajectories=[line])
     assert colour_count(one, TRAJECTORIES[0]) > colour_count(plain, TRAJECTORIES[0])
-    both = map_image(trajectories=[line], phases=[np.arange(50) < 25])
+    both = map_image(SCENARIO, trajectories=[line], phases=[np.arange(50) < 25])
     for colour in (EXPLORE, GO):
         assert colour_count(both, colour) > colour_count(plain, colour)
-    only_go = map_figure(trajectories=[line], phases=[np.zeros(50)])
+    only_go = map_figure(SCENARIO, trajectories=[line], phases=[np.zeros(50)])
     assert pixel_at(only_go, 180.0, -230.0)[1] > pixel_at(only_go, 180.0, -230.0)[0]  # green, not purple
     for degenerate in (np.zeros((0, 2)), line[:1]):
-        map_image(trajectories=[degenerate])
+        map_image(SCENARIO, trajectories=[degenerate])
     with pytest.raises(ValueError, match="2 phases for 1 trajectories"):
-        map_image(trajectories=[line], phases=[[1], [0]])
+        map_image(SCENARIO, trajectories=[line], phases=[[1], [0]])
     with pytest.raises(ValueError, match="1 phase flags for a trajectory of 50"):
-        map_image(trajectories=[line], phases=[[1]])
+        map_image(SCENARIO, trajectories=[line], phases=[[1]])
 
 
 def test_heat_lies_where_the_visits_were() -> None:
-    grid = free_cells()
+    grid = free_cells(SCENARIO)
     heat = grid.visit_counts([(200.0, -230.0)] * 9 + [(1040.0, -390.0)])
-    figure, plain = map_figure(heat=heat), map_figure()
+    figure, plain = map_figure(SCENARIO, heat=heat), map_figure(SCENARIO)
     assert not np.array_equal(pixel_at(figure, 200.0, -230.0), pixel_at(plain, 200.0, -230.0))
     assert pixel_at(figure, 200.0, -230.0).sum() < pixel_at(figure, 1040.0, -390.0).sum()  # more visits, darker
     assert np.array_equal(pixel_at(figure, 250.0, -120.0), pixel_at(plain, 250.0, -120.0))
-    assert len(map_figure(heat=np.zeros(grid.free.shape)).axes[0].child_axes) == 0  # nothing to show, no scale
+    empty = map_figure(SCENARIO, heat=np.zeros(grid.free.shape))
+    assert len(empty.axes[0].child_axes) == 0  # nothing to show, no scale
     with pytest.raises(ValueError, match=r"heat has the shape \(3, 3\)"):
-        map_figure(heat=np.ones((3, 3)))
+        map_figure(SCENARIO, heat=np.ones((3, 3)))
 
 
 def test_legend_and_labels_stay_inside_the_picture_and_off_the_map() -> None:
     starts = [Start(240.0, -176.0, 30.0, 11), Start(240.0, -176.0, 80.0, 10)]
-    grid = free_cells()
+    grid = free_cells(SCENARIO)
     heat = grid.visit_counts([(240.0, -176.0)] * 30_000 + [(464.0, -176.0)])
     line = np.array([[240.0, -176.0], [300.0, -176.0]])
-    figure = map_figure(starts=starts, heat=heat, trajectories=[line], phases=[[1, 0]], title="A title")
+    figure = map_figure(SCENARIO, starts=starts, heat=heat, trajectories=[line], phases=[[1, 0]], title="A title")
     figure.canvas.draw()
     ax = figure.axes[0]
     legend = ax.get_legend()
@@ -282,7 +288,7 @@ def test_legend_and_labels_stay_inside_the_picture_and_off_the_map() -> None:
 
 def test_pictures_are_drawn_in_threads_without_pyplot() -> None:
     images: list[np.ndarray] = []
-    threads = [threading.Thread(target=lambda: images.append(map_image(width=300))) for _ in range(3)]
+    threads = [threading.Thread(target=lambda: images.append(map_image(SCENARIO, width=300))) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -294,8 +300,8 @@ def test_pictures_are_drawn_in_threads_without_pyplot() -> None:
 def test_draw_map_works_on_any_axes_and_another_plan_has_no_goals() -> None:
     figure = Figure()
     left, right = figure.subplots(1, 2)
-    draw_map(left)
-    draw_map(right, geometry=read_geometry(STOCK))
+    draw_map(left, SCENARIO)
+    draw_map(right, read_geometry(STOCK))
     assert left.get_legend() is not None
     assert right.get_legend() is None
 
@@ -303,7 +309,7 @@ def test_draw_map_works_on_any_axes_and_another_plan_has_no_goals() -> None:
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "jpg"])
 def test_save_writes_the_format_of_the_suffix(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"map.{suffix}"
-    save_map(path, dpi=60)
+    save_map(path, SCENARIO, dpi=60)
     magic = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "jpg": b"\xff\xd8"}[suffix]
     assert path.read_bytes().startswith(magic)
     if suffix == "png":
@@ -318,4 +324,4 @@ def test_paths_that_cannot_become_a_picture_are_refused(tmp_path: Path) -> None:
         (tmp_path / "folder.png", "cannot be written"),
     ):
         with pytest.raises(UsageError, match=reason):
-            save_map(path)
+            save_map(path, SCENARIO)

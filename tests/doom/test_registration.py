@@ -15,8 +15,9 @@ from sample_factory.utils.attr_dict import AttrDict
 from sf_explore_go.contexts import draw_context_set
 from sf_explore_go.doom.env import MyWayHomeEnv
 from sf_explore_go.doom.register import make_my_way_home_env, register_doom_envs
-from sf_explore_go.doom.scenario import load_scenario
+from sf_explore_go.doom.scenario import SCENARIOS, load_scenario
 from sf_explore_go.errors import UsageError
+from sf_explore_go.worlds import WORLDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 def test_importing_the_package_registers_without_loading_engine_or_torch() -> None:
     program = """
 import sys, sf_explore_go, gymnasium
-assert "SfExploreGo/MyWayHome-v0" in gymnasium.registry
+assert {"SfExploreGo/MyWayHome-v0", "SfExploreGo/MyWayHomeSmall-v0"} <= set(gymnasium.registry)
 print([name for name in ("vizdoom", "torch", "sample_factory") if name in sys.modules])
 """
     result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -36,6 +37,19 @@ def test_gymnasium_passes_options_on() -> None:
     assert isinstance(env.unwrapped, MyWayHomeEnv)
     assert env.unwrapped.contexts == draw_context_set(load_scenario().goals("test"), 3, 5)
     assert env.unwrapped.frameskip == 2
+
+
+def test_the_small_labyrinth_has_names_of_its_own() -> None:
+    small = load_scenario("my_way_home_small")
+    env = gymnasium.make("SfExploreGo/MyWayHomeSmall-v0", split="test", num_contexts=0).unwrapped
+    assert isinstance(env, MyWayHomeEnv)
+    assert env.scenario == small
+    env = make_my_way_home_env("my_way_home_small_train", flags(num_contexts=4), None)
+    assert env.scenario == small
+    assert env.contexts == draw_context_set((10, 20, 17), 4, 3)
+    env = make_my_way_home_env("my_way_home_small_test", flags(), None)
+    assert env.contexts.goals == (11, 16, 18, 19, 21, 22)
+    assert [world.name for world in WORLDS if world.kind == "doom"] == list(SCENARIOS)
 
 
 def test_gymnasium_vectorises_it() -> None:
@@ -94,5 +108,5 @@ def test_flags_that_are_missing_have_defaults() -> None:
 
 
 def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^--env=my_way_out: allowed are my_way_home_train, my_way_home_test$"):
+    with pytest.raises(UsageError, match=r"^--env=my_way_out: allowed are my_way_home_train, my_way_home_test, my"):
         make_my_way_home_env("my_way_out", flags(), None)

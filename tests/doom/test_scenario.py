@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ import vizdoom
 from sf_explore_go.doom import scenario as scenario_module
 from sf_explore_go.doom import scenario_command
 from sf_explore_go.doom.scenario import (
+    SCENARIOS,
     SPLITS,
     Point,
     Scenario,
@@ -90,7 +92,7 @@ def test_what_does_not_exist_is_refused_in_one_sentence(scenario: Scenario) -> N
         scenario.map_name("train", 11)
     with pytest.raises(UsageError, match="point 9: my_way_home has the points 10, 11"):
         scenario.point(9)
-    with pytest.raises(UsageError, match="scenario 'deathmatch': allowed are my_way_home"):
+    with pytest.raises(UsageError, match="scenario 'deathmatch': allowed are my_way_home, my_way_home_small"):
         load_scenario("deathmatch")
 
 
@@ -102,6 +104,7 @@ def test_what_does_not_exist_is_refused_in_one_sentence(scenario: Scenario) -> N
         ("x = 240.000", "z = 240.000", "the entry 'x' is missing"),
         ("x = 240.000", 'x = "far"', "not a scenario file"),
         ("{ id = 10,", "{ id = 9,", "the points are 9, 11"),
+        ("{ id = 10,", "{ id = 12,", "the points are 12, 11"),
         ("train = [10,", "train = [11,", "each point must be a goal of exactly one split"),
         ("train = [10,", "train = 10 # [", "not a scenario file"),
     ],
@@ -319,7 +322,13 @@ def test_command_builds_checks_and_reports(scenario: Scenario, cache: Path, caps
         assert str(wad_path(scenario, split)) in text
         assert scenario.built_sha256[split] in text
     assert "map14 (vest at 27)" in text
+    assert "my_way_home_small_train" in text
+    assert "map06 (vest at 22)" in text
     assert scenario_command.main(["--check", "--json"]) == 0
+    wads = json.loads(capsys.readouterr().out)["wads"]
+    assert [(wad["scenario"], wad["split"]) for wad in wads] == [
+        (name, split) for name in SCENARIOS for split in SPLITS
+    ]
     wad_path(scenario, "test").write_bytes(b"PWAD")
     with pytest.raises(UsageError, match="is damaged"):
         scenario_command.main(["--check"])

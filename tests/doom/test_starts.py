@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import vizdoom
 
-from sf_explore_go.doom.scenario import SPLITS, Scenario, config_path, ensure_wad, load_scenario
+from sf_explore_go.doom.scenario import SCENARIOS, SPLITS, Scenario, config_path, ensure_wad, load_scenario
 from sf_explore_go.seeding import derive_seed
 
-GOALS = [(split, goal) for split in SPLITS for goal in load_scenario().goals(split)]
+GOALS = [(name, split, goal) for name in SCENARIOS for split in SPLITS for goal in load_scenario(name).goals(split)]
 
 
 @contextmanager
@@ -48,9 +48,8 @@ def vest_places(game: vizdoom.DoomGame) -> list[tuple[float, float]]:
     return [(item.position_x, item.position_y) for item in objects if item.name == "GreenArmor"]
 
 
-def count_starts(split: str, goal: int, resets: int) -> tuple[Counter[int], list[float]]:
+def count_starts(scenario: Scenario, split: str, goal: int, resets: int) -> tuple[Counter[int], list[float]]:
     """How often each point was the start, and all angles; the vest is checked at every reset."""
-    scenario = load_scenario()
     starts, angles = Counter[int](), []
     with engine(scenario, split, goal) as game:
         for i in range(resets):
@@ -61,19 +60,21 @@ def count_starts(split: str, goal: int, resets: int) -> tuple[Counter[int], list
     return starts, angles
 
 
-@pytest.mark.parametrize(("split", "goal"), GOALS)
-def test_vest_is_at_the_goal_and_the_player_never(split: str, goal: int) -> None:
-    starts, _ = count_starts(split, goal, 120)
-    assert set(starts) == set(range(10, 28)) - {goal}
+@pytest.mark.parametrize(("name", "split", "goal"), GOALS)
+def test_vest_is_at_the_goal_and_the_player_never(name: str, split: str, goal: int) -> None:
+    scenario = load_scenario(name)
+    starts, _ = count_starts(scenario, split, goal, 7 * len(scenario.points))
+    assert set(starts) == {point.id for point in scenario.points} - {goal}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("split", "goal"), GOALS)
-def test_starts_are_uniform_over_the_17_other_points(split: str, goal: int) -> None:
-    resets = 2000
-    starts, angles = count_starts(split, goal, resets)
-    assert set(starts) == set(range(10, 28)) - {goal}
-    share = 1 / 17
+@pytest.mark.parametrize(("name", "split", "goal"), GOALS)
+def test_starts_are_uniform_over_the_other_points(name: str, split: str, goal: int) -> None:
+    scenario = load_scenario(name)
+    resets = {"my_way_home": 2000, "my_way_home_small": 400}[name]
+    starts, angles = count_starts(scenario, split, goal, resets)
+    assert set(starts) == {point.id for point in scenario.points} - {goal}
+    share = 1 / (len(scenario.points) - 1)
     standard_error = sqrt(share * (1 - share) / resets)
     deviations = {id: (count / resets - share) / standard_error for id, count in starts.items()}
     assert max(map(abs, deviations.values())) < 4, deviations
