@@ -4,7 +4,6 @@ Versions, processors, GPU, shared memory against what the given flags need, what
 whether the run folder can be written. Takes the flags of `train`; exit status 0 if all is well, 1 if something is not.
 """
 
-import logging
 import os
 import platform
 import re
@@ -19,11 +18,11 @@ from typing import Any
 
 import psutil
 import torch
-from sample_factory.utils.utils import log
 
 from sf_explore_go import __version__
 from sf_explore_go.config import parse_train_args
 from sf_explore_go.errors import UsageError
+from sf_explore_go.monitoring.console import QUIET, set_up_console
 from sf_explore_go.runtime.run_folder import PACKAGES, check_writable, run_folder
 from sf_explore_go.runtime.shared_memory import MIB, SHARED_MEMORY, SPARE, bytes_free, bytes_needed
 from sf_explore_go.worlds import prepare_world, register_worlds
@@ -198,7 +197,7 @@ def main(argv: Sequence[str]) -> int:
     flags = [word for word in argv if word != CLEAN]
     if not any(word.split("=")[0] == "--env" for word in flags):
         flags.append("--env=my_way_home_train")
-    log.setLevel(logging.WARNING)  # Sample Factory tells much while it looks at an environment
+    set_up_console(QUIET)  # Sample Factory tells much while it looks at an environment
     findings = examine(parse_train_args(flags), clean=CLEAN in argv)
     for finding in findings:
         print(finding)

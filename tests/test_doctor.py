@@ -21,6 +21,7 @@ def test_all_is_well(tmp_path: Path) -> None:
     assert [line[5:20].strip() for line in lines] == names
     assert result.returncode == int(any(line.startswith("BAD") for line in lines))
     assert "sample-factory 2.1.1" in lines[0]
+    assert result.stderr == ""
     assert list(tmp_path.iterdir()) == []
 
 

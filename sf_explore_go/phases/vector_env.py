@@ -4,7 +4,6 @@ import copy
 from queue import Empty
 from typing import Any
 
-import numpy as np
 from sample_factory.algo.sampling.non_batched_sampling import NonBatchedVectorEnvRunner
 from sample_factory.algo.utils.env_info import check_env_info
 from sample_factory.algo.utils.make_env import make_env_func_non_batched
@@ -160,12 +159,12 @@ class ExploreGoVectorEnvRunner(SeededVectorEnvRunner):
                 return [], []
         full_rollouts: list[dict] = []
         reports: list[dict] = []
-        for env, actor in zip(self.envs, self.actors, strict=True):
-            with timing.add_time("env_step"):
+        scale, clip = self.cfg.reward_scale, self.cfg.reward_clip
+        with timing.add_time("env_step"):  # once for all: two clocks per environment cost more than the bookkeeping
+            for env, actor in zip(self.envs, self.actors, strict=True):
                 obs, rewards, terminated, truncated, infos = env.step([actor.curr_actions()])
-            with timing.add_time("overhead"):
                 self.frames.add(actor.schedule.phase, self.env_info.frameskip)
-                reward = np.clip(rewards[0] * self.cfg.reward_scale, -self.cfg.reward_clip, self.cfg.reward_clip)
+                reward = min(max(rewards[0] * scale, -clip), clip)
                 full, stats = actor.record_step(reward, rewards[0], terminated[0], truncated[0], infos[0], obs[0])
                 full_rollouts += full
                 reports += stats
