@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from sf_explore_go.doctor import SEMAPHORE, orphaned_segments
 from sf_explore_go.runtime.checkpoints import checkpoints_in, read_checkpoint
 from sf_explore_go.runtime.status import read_status
 
@@ -153,8 +154,8 @@ def segments_of(pids: dict[int, psutil.Process]) -> list[str]:
 
 
 def semaphores() -> set[str]:
-    """Of multiprocessing, of whatever program."""
-    return {path.name for path in Path("/dev/shm").glob("sem.mp-*")}
+    """Of multiprocessing, which no living program has mapped."""
+    return {path.name for path in orphaned_segments() if path.name.startswith(SEMAPHORE)}
 
 
 def total_frames(path: Path) -> int:

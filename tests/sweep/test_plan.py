@@ -11,7 +11,7 @@ from sf_explore_go.sweep.command import main
 from sf_explore_go.sweep.plan import flag_words, parse_seeds, read_sweep
 from tests.sweep.sweeps import GRID, small_sweep, write
 
-SHIPPED = {"my_way_home": 40, "illustrative": 40, "smoke": 4}
+SHIPPED = {"my_way_home": 40, "illustrative": 40, "illustrative_k": 60, "smoke": 4}
 
 
 def printed(capsys: pytest.CaptureFixture[str], name: str) -> list[list[str]]:
