@@ -5,6 +5,7 @@ same flags. The meter starts some seconds after the first training step, measure
 JSON to FILE and ends the process. BEGUN is the time at which the command was given.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -120,13 +121,10 @@ class Meter:
         return {"memory": total, "shared_memory": shared}
 
     def end(self) -> None:
-        """At once: nothing of a benchmark's training is kept. Helpers that free shared memory end by themselves."""
+        """At once: nothing of a benchmark's training is kept. Engines, and helpers that free shared memory, follow."""
         for process in self.workers().values():
-            for member in [*process.children(recursive=True), process]:
-                try:
-                    member.kill()
-                except psutil.Error:
-                    continue
+            with contextlib.suppress(psutil.Error):
+                process.kill()
         os._exit(0)
 
 

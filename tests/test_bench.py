@@ -1,6 +1,7 @@
 """The bench verb: its table and its numbers; how fast is for `make bench` to say."""
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from sf_explore_go.bench import Row, format_table, main
 from sf_explore_go.bench_arm import speed
 from sf_explore_go.bench_training import format_growth, merge, row_of
+from sf_explore_go.doctor import orphaned_segments
 from sf_explore_go.errors import UsageError
 
 
@@ -46,7 +48,10 @@ def test_quick_run_of_evaluation(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_quick_run_of_trainings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "bench.json"
+    before = set(orphaned_segments())
     assert main(["training", "--quick", "--turns=1", f"--json={target}"]) == 0
+    time.sleep(5)  # guards look once per second
+    assert set(orphaned_segments()) <= before
     rows = {row["quantity"]: row for row in json.loads(target.read_text())["training"]}
     assert rows.keys() == {"laptop stock x 2", "laptop K = 0", "laptop random", "laptop E3B"}
     for row in rows.values():
