@@ -1,7 +1,8 @@
 """`sf-explore-go doctor`: will a training run here?
 
-Versions, processors, GPU, shared memory against what the given flags need, what crashed programs have left behind, and
-whether the run folder can be written. Takes the flags of `train`; exit status 0 if all is well, 1 if something is not.
+Versions, processors, GPU, memory and shared memory against what the given flags need, what crashed programs have left
+behind, and whether the run folder can be written. Takes the flags of `train`; exit status 0 if all is well, 1 if
+something is not.
 """
 
 import os
@@ -23,6 +24,7 @@ from sf_explore_go import __version__
 from sf_explore_go.config import parse_train_args
 from sf_explore_go.errors import UsageError
 from sf_explore_go.monitoring.console import QUIET, set_up_console
+from sf_explore_go.runtime.memory import memory_free, memory_needed
 from sf_explore_go.runtime.run_folder import PACKAGES, check_writable, run_folder
 from sf_explore_go.runtime.shared_memory import MIB, SHARED_MEMORY, SPARE, bytes_free, bytes_needed
 from sf_explore_go.worlds import prepare_world, register_worlds
@@ -65,12 +67,19 @@ def gpu() -> Finding:
     return Finding("GPU", ", ".join(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())))
 
 
-def shared_memory(cfg: Any) -> Finding:
+def memory(cfg: Any) -> list[Finding]:
+    """What a training with these flags takes, of the machine's memory and of the shared part of it."""
     from sample_factory.algo.utils.env_info import obtain_env_info_in_a_separate_process
 
     prepare_world(cfg.env)
     register_worlds()
-    needed = SPARE * bytes_needed(cfg, obtain_env_info_in_a_separate_process(cfg))
+    env_info = obtain_env_info_in_a_separate_process(cfg)
+    needed, free = memory_needed(cfg, env_info), memory_free()
+    text = f"about {needed / 2**30:.1f} GB needed by these flags, {free / 2**30:.1f} GB free"
+    return [Finding("memory", text, free >= needed), shared_memory(SPARE * bytes_needed(cfg, env_info))]
+
+
+def shared_memory(needed: float) -> Finding:
     free = bytes_free()
     if free is None:
         return Finding("shared memory", f"{needed / MIB:.0f} MB needed; {SHARED_MEMORY} cannot be looked at here")
@@ -185,7 +194,7 @@ def left_overs(clean: bool) -> list[Finding]:
 
 
 def examine(cfg: Any, *, clean: bool) -> list[Finding]:
-    return [versions(), processors(), gpu(), *left_overs(clean), shared_memory(cfg), *folder(cfg)]
+    return [versions(), processors(), gpu(), *left_overs(clean), *memory(cfg), *folder(cfg)]
 
 
 def main(argv: Sequence[str]) -> int:

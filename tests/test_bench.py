@@ -68,7 +68,8 @@ def test_quick_run_of_trainings(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_turns_of_one_quantity_become_one_row() -> None:
     def row(name: str, speed: float) -> Row:
-        turn = {"frames_per_second": speed, "memory": 2**30, "shared_memory": 2**29, "first_step_seconds": 9.0}
+        memory = {"memory": 2**30, "memory_estimate": 2**31, "shared_memory": 2**20, "shared_memory_estimate": 2**21}
+        turn = {"frames_per_second": speed, "first_step_seconds": 9.0} | memory
         return row_of(name, [turn], [turn | {"frames_per_second": 100.0}])
 
     merged = merge([row("K 0", 10), row("K 50", 20), row("K 0", 30), row("K 50", 40)])
@@ -76,7 +77,7 @@ def test_turns_of_one_quantity_become_one_row() -> None:
         ("K 0", [10, 30], [100] * 2),
         ("K 50", [20, 40], [100] * 2),
     ]
-    assert format_growth(merged).splitlines()[1].split() == ["K", "0", "20", "1.00", "0.50", "9.0"]
+    assert format_growth(merged).splitlines()[1].split() == ["K", "0", "20", "1.00", "2.00", "1.0", "2.0", "9.0"]
 
 
 def test_speed_is_the_slope_of_a_line() -> None:

@@ -17,7 +17,7 @@ from tests.e2e.cli import sf_explore_go
 def test_all_is_well(tmp_path: Path) -> None:
     result = sf_explore_go("doctor", "--env=illustrative_train", "--serial_mode=False", f"--train_dir={tmp_path}")
     lines = result.stdout.strip().splitlines()
-    names = ["versions", "processors", "GPU", "engines", "segments", "shared memory", "run folder"]
+    names = ["versions", "processors", "GPU", "engines", "segments", "memory", "shared memory", "run folder"]
     assert [line[5:20].strip() for line in lines] == names
     assert result.returncode == int(any(line.startswith("BAD") for line in lines))
     assert "sample-factory 2.1.1" in lines[0]

@@ -32,6 +32,7 @@ from sf_explore_go.runtime.buffers import ExploreGoBufferMgr
 from sf_explore_go.runtime.clock import FrameClock, summary_interval
 from sf_explore_go.runtime.learner import ExploreGoLearnerWorker
 from sf_explore_go.runtime.lifeline import tie_to_this_process
+from sf_explore_go.runtime.memory import memory_warning
 from sf_explore_go.runtime.policies import policy_cfg
 from sf_explore_go.runtime.run_folder import note_command, save_config
 from sf_explore_go.runtime.sampler import ExploreGoParallelSampler, ExploreGoSerialSampler
@@ -89,6 +90,8 @@ class ExploreGoRunner(Runner):
             return ExperimentStatus.FAILURE
         self._check_phases()
         check_shared_memory(self.cfg, self.env_info)
+        if sentence := memory_warning(self.cfg, self.env_info):
+            log.warning(sentence)
         init_file_logger(self.cfg)
         self._save_cfg()
         note_command(self.cfg, self.folder)
