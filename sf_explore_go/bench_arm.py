@@ -28,7 +28,7 @@ from sf_explore_go.runtime.runner import ExploreGoParallelRunner
 from sf_explore_go.runtime.shared_memory import SHARED_MEMORY, bytes_needed
 from sf_explore_go.worlds import prepare_world, register_worlds
 
-WARM_UP_SECONDS = 8.0  # after the first training step
+WARM_UP_SECONDS = 6.0  # after the first training step
 LOOK_SECONDS = 0.25
 ENGINE = "engines"
 STATISTICS = ("version_diff_avg", "version_diff_waited", "valids_fraction")

@@ -75,10 +75,10 @@ def test_sigterm_while_saving(tmp_path: Path) -> None:
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     with Training(tmp_path) as training:
         training.wait_until_it_trains()
-        training.stop()
+        training.stop(signal.SIGTERM)
         time.sleep(0.02)  # too little time to follow the first
-        training.stop()
-        assert training.end(within=10) == -signal.SIGTERM
+        training.stop(signal.SIGINT)  # another one: two of a kind become one if the process is busy
+        assert training.end(within=10) in (-signal.SIGTERM, -signal.SIGINT)
 
 
 @pytest.mark.parametrize("world", ["--env=illustrative_train", "--env=my_way_home_train"])
