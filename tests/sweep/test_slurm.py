@@ -127,7 +127,7 @@ def test_a_sweep_on_slurm_is_preempted_resumes_and_ends_exactly(real_slurm: clus
 
     # preemption for real: a job of a higher tier wants the whole node in the middle of the first runs
     def in_the_middle() -> list[str]:
-        return [name for name, s in statuses(folder).items() if s.state == RUNNING and 8_000 < s.frames < 45_000]
+        return [name for name, s in statuses(folder).items() if s.state == RUNNING and 8_000 < s.frames < 35_000]
 
     cluster.wait_for(in_the_middle, "run in the middle", 600)
     victims = in_the_middle()
@@ -137,7 +137,7 @@ def test_a_sweep_on_slurm_is_preempted_resumes_and_ends_exactly(real_slurm: clus
     cluster.wait_for(
         lambda: (
             f"{urgent}_N/A RUNNING" not in real_slurm.queue()
-            and INTERRUPTED in {s.state for s in statuses(folder).values()}
+            and INTERRUPTED in {statuses(folder)[name].state for name in victims}
         ),
         "interrupted run",
         300,
