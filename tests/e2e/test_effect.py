@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SEEDS = range(4)
+SEEDS = range(3)
 FLAGS = """
 [flags]
 train_for_env_steps = 20000
