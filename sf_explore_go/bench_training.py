@@ -101,13 +101,14 @@ def row_of(name: str, ours: Sequence[dict], stock: Sequence[dict]) -> Row:
 
 # --- how cost grows ---------------------------------------------------------------------------------------------------
 
+AS_IT_IS = "as it is"  # 64 environments, K = 200, rollouts of 32 steps, 128 features
 GROWTH: dict[
     str, dict[int, tuple[str, ...]]
 ] = {  # what is varied -> value -> flags, on top of the laptop preset with E3B
-    "environments": {n: (f"--num_envs_per_worker={n // WORKERS}",) for n in (8, 16, 32, 64, 128)},
-    "K": {k: (f"--max_pure_expl_steps={k}",) for k in (0, 50, 100, 200, 400)},
-    "rollout": {t: (f"--rollout={t}",) for t in (16, 32, 64, 128)},
-    "features": {d: ("--encoder_conv_mlp_layers", str(d)) for d in (128, 256, 512, 1024)},
+    "environments": {n: (f"--num_envs_per_worker={n // WORKERS}",) for n in (8, 32, 128)},
+    "K": {k: (f"--max_pure_expl_steps={k}",) for k in (0, 400)},
+    "rollout": {t: (f"--rollout={t}",) for t in (16, 64, 128)},
+    "features": {d: ("--encoder_conv_mlp_layers", str(d)) for d in (256, 512, 1024)},
 }
 
 
@@ -117,8 +118,9 @@ def bench_growth(options: argparse.Namespace) -> list[Row]:
     seconds = QUICK_SECONDS if options.quick else SECONDS
     varied = {"environments": {8: GROWTH["environments"][8]}} if options.quick else GROWTH
     rows = []
-    for turn in range(1 if options.quick else min(options.turns, 2)):
-        preset = measure_arm(arm, "laptop", turn, seconds)
+    for turn in range(1 if options.quick else options.turns):
+        preset = measure_arm(arm, "laptop", turn, seconds, f"--num_workers={WORKERS}")
+        rows.append(row_of(AS_IT_IS, [preset], [preset]))
         for what, values in varied.items():
             for value, flags in values.items():
                 result = measure_arm(arm, "laptop", turn, seconds, f"--num_workers={WORKERS}", *flags)
