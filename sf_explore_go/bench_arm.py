@@ -25,7 +25,6 @@ from sf_explore_go.config import parse_train_args
 from sf_explore_go.monitoring.console import QUIET, set_up_console
 from sf_explore_go.runtime.memory import memory_needed
 from sf_explore_go.runtime.runner import ExploreGoParallelRunner
-from sf_explore_go.runtime.shared_memory import SHARED_MEMORY, bytes_needed
 from sf_explore_go.worlds import prepare_world, register_worlds
 
 WARM_UP_SECONDS = 6.0  # after the first training step
@@ -119,15 +118,10 @@ class Meter:
                 total += process.memory_full_info().pss
             except psutil.Error:
                 continue
-        own = psutil.Process().pid
-        segments = [path for path in SHARED_MEMORY.glob("*") if path.name.startswith((f"torch_{own}_", "ViZDoom"))]
-        shared = sum(path.stat().st_blocks * 512 for path in segments)
         cfg, env_info = self.runner.cfg, self.runner.env_info
         return {
             "memory": total,
             "memory_estimate": memory_needed(cfg, env_info),
-            "shared_memory": shared,
-            "shared_memory_estimate": bytes_needed(cfg, env_info),
         }
 
     def end(self) -> None:

@@ -144,17 +144,13 @@ def merge(rows: Sequence[Row]) -> list[Row]:
 
 
 def format_growth(rows: Sequence[Row]) -> str:
-    lines = [
-        f"{'growth':<18}{'frames/s':>10}{'memory GB':>11}{'estimate':>10}{'shared MB':>11}{'estimate':>10}"
-        f"{'first step s':>14}"
-    ]
+    lines = [f"{'growth':<18}{'frames/s':>10}{'memory GB':>11}{'estimate':>10}{'first step s':>14}"]
     for row in rows:
         turns = row.detail["ours"]
         medians = {key: float(np.median([turn[key] for turn in turns])) for key in turns[0] if key not in NESTED}
         lines.append(
             f"{row.quantity:<18}{medians['frames_per_second']:>10.0f}"
             f"{medians['memory'] / 2**30:>11.2f}{medians['memory_estimate'] / 2**30:>10.2f}"
-            f"{medians['shared_memory'] / 2**20:>11.1f}{medians['shared_memory_estimate'] / 2**20:>10.1f}"
             f"{medians['first_step_seconds']:>14.1f}"
         )
     return "\n".join(lines) + "\n"
