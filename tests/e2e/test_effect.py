@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SEEDS = range(3)
+SEEDS = range(4)
 FLAGS = """
 [flags]
 train_for_env_steps = 20000
