@@ -26,6 +26,7 @@ from sf_explore_go.monitoring.console import NORMAL, set_up_console
 from sf_explore_go.monitoring.coverage import Coverage, world_cells
 from sf_explore_go.play import Player
 from sf_explore_go.runtime.checkpoints import read_checkpoint
+from sf_explore_go.runtime.run_folder import run_folder
 from sf_explore_go.seeding import derive_seed
 from sf_explore_go.statistics import bootstrap_interval
 from sf_explore_go.worlds import register_worlds, world_of
@@ -143,7 +144,7 @@ def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
     require_at_least(args, phases=1, steps=1)
     set_up_console(NORMAL)
-    folder = Path(args.train_dir) / args.experiment
+    folder = run_folder(args)
     cfg = load_config(folder)
     register_worlds()
     torch.set_num_threads(1)

@@ -23,6 +23,7 @@ from sf_explore_go.monitoring.console import NORMAL, set_up_console
 from sf_explore_go.phases.schedule import Phase
 from sf_explore_go.play import Player
 from sf_explore_go.runtime.checkpoints import read_checkpoint
+from sf_explore_go.runtime.run_folder import run_folder
 from sf_explore_go.seeding import derive_seed
 from sf_explore_go.worlds import prepare_world, register_worlds, world_of
 
@@ -134,7 +135,7 @@ def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
     check(args)
     set_up_console(NORMAL)
-    folder = Path(args.train_dir) / args.experiment
+    folder = run_folder(args)
     cfg = load_config(folder)
     cfg = AttrDict(cfg | {"env": world_of(cfg.env).splits[args.split]})
     checkpoint = find_checkpoints(folder, args.checkpoint)[0]

@@ -22,6 +22,7 @@ from sf_explore_go.monitoring.board import show_evaluations
 from sf_explore_go.monitoring.console import NORMAL, set_up_console
 from sf_explore_go.play import Player, cores, play
 from sf_explore_go.runtime.checkpoints import CheckpointError, read_checkpoint
+from sf_explore_go.runtime.run_folder import run_folder
 from sf_explore_go.scores import BY_GOAL, EVALUATION, Score, Settings, merge_scores, read_scores, score, score_by_goal
 from sf_explore_go.seeding import derive_seed
 from sf_explore_go.worlds import prepare_world, register_worlds, world_of
@@ -171,7 +172,7 @@ def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
     require_at_least(args, episodes=1, num_envs=1)
     set_up_console(NORMAL)
-    folder = Path(args.train_dir) / args.experiment
+    folder = run_folder(args)
     cfg = load_config(folder)
     paths = find_checkpoints(folder, args.checkpoint)
     read_scores(folder / EVALUATION)  # a file that cannot be added to is refused before anything is played
