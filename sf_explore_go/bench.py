@@ -6,6 +6,7 @@ one ratio. A benchmark is a function that returns rows; adding one is a function
 
 import argparse
 import contextlib
+import importlib
 import json
 import logging
 import tempfile
@@ -120,43 +121,23 @@ def _elsewhere() -> Iterator[None]:
 # --- the verb ---------------------------------------------------------------------------------------------------------
 
 
-def bench_e3b(options: argparse.Namespace) -> list[Row]:
-    from sf_explore_go.bench_e3b import bench_e3b as run  # which takes Row from here
+def later(module: str, function: str) -> Callable[[argparse.Namespace], list[Row]]:
+    """A benchmark of a module that takes Row from here, and that is loaded only when it is asked for."""
 
-    return run(options)
+    def run(options: argparse.Namespace) -> list[Row]:
+        rows: list[Row] = getattr(importlib.import_module(f"sf_explore_go.{module}"), function)(options)
+        return rows
 
-
-def bench_training(options: argparse.Namespace) -> list[Row]:
-    from sf_explore_go.bench_training import bench_training as run
-
-    return run(options)
-
-
-def bench_growth(options: argparse.Namespace) -> list[Row]:
-    from sf_explore_go.bench_training import bench_growth as run
-
-    return run(options)
-
-
-def bench_evaluate(options: argparse.Namespace) -> list[Row]:
-    from sf_explore_go.bench_evaluation import bench_evaluate as run
-
-    return run(options)
-
-
-def bench_background(options: argparse.Namespace) -> list[Row]:
-    from sf_explore_go.bench_evaluation import bench_background as run
-
-    return run(options)
+    return run
 
 
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "env": bench_env,
-    "e3b": bench_e3b,
-    "training": bench_training,
-    "growth": bench_growth,
-    "evaluate": bench_evaluate,
-    "background": bench_background,
+    "e3b": later("bench_e3b", "bench_e3b"),
+    "training": later("bench_training", "bench_training"),
+    "growth": later("bench_training", "bench_growth"),
+    "evaluate": later("bench_evaluation", "bench_evaluate"),
+    "background": later("bench_evaluation", "bench_background"),
 }
 ONLY_IF_NAMED = ("growth",)  # half an hour of it, and no ratio to anybody else
 STOCK = {  # what the other arm is

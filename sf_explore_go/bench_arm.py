@@ -23,7 +23,7 @@ from sample_factory.algo.utils.misc import LEARNER_ENV_STEPS, TRAIN_STATS, Exper
 
 from sf_explore_go.config import parse_train_args
 from sf_explore_go.monitoring.console import QUIET, set_up_console
-from sf_explore_go.runtime.memory import memory_needed
+from sf_explore_go.runtime.memory import memory_needed, tree_memory
 from sf_explore_go.runtime.runner import ExploreGoParallelRunner
 from sf_explore_go.worlds import prepare_world, register_worlds
 
@@ -111,18 +111,8 @@ class Meter:
         return dict(seconds)
 
     def memory(self) -> dict[str, float]:
-        """Bytes; pages that processes share are split between them."""
-        total = 0
-        for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
-            try:
-                total += process.memory_full_info().pss
-            except psutil.Error:
-                continue
-        cfg, env_info = self.runner.cfg, self.runner.env_info
-        return {
-            "memory": total,
-            "memory_estimate": memory_needed(cfg, env_info),
-        }
+        needed = memory_needed(self.runner.cfg, self.runner.env_info)
+        return {"memory": tree_memory(psutil.Process()), "memory_estimate": needed}
 
     def end(self) -> None:
         """At once: nothing of a benchmark's training is kept. Engines, and helpers that free shared memory, follow."""

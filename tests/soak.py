@@ -14,19 +14,10 @@ from pathlib import Path
 
 import psutil
 
+from sf_explore_go.runtime.memory import tree_memory
+
 SAMPLE_SECONDS = 5.0
 LONG, SHORT = 0.05, 0.10  # allowed growth; a short run has fewer samples, which scatter by a few per cent
-
-
-def tree_memory(process: psutil.Process) -> int:
-    """Bytes of the process and all its descendants; shared pages are split between their users (PSS)."""
-    total = 0
-    for member in [process, *process.children(recursive=True)]:
-        try:
-            total += member.memory_full_info().pss
-        except psutil.Error:
-            continue  # ended while we looked
-    return total
 
 
 def watch(process: subprocess.Popen) -> tuple[list[tuple[float, int]], set[int]]:

@@ -23,6 +23,17 @@ def memory_needed(cfg: Any, env_info: EnvInfo) -> int:
     return MAIN + policies + cfg.num_workers * ROLLOUT_WORKER + engines + bytes_needed(cfg, env_info)
 
 
+def tree_memory(root: psutil.Process) -> int:
+    """Bytes of a process and all its descendants; pages that they share are split between their users (PSS)."""
+    total = 0
+    for process in [root, *root.children(recursive=True)]:
+        try:
+            total += process.memory_full_info().pss
+        except psutil.Error:  # ended while we looked
+            continue
+    return total
+
+
 def memory_free() -> int:
     return int(psutil.virtual_memory().available)
 
