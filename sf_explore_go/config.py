@@ -3,6 +3,7 @@
 import argparse
 import copy
 import json
+import math
 import secrets
 import shlex
 from collections.abc import Sequence
@@ -75,6 +76,13 @@ def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         help="total frames between two kept copies of the agent, for evaluation afterwards; 0 = none",
+    )
+    group.add_argument(
+        "--adv_std_memory",
+        type=float,
+        default=0.0,
+        help="memory of a running standard deviation of the agent's advantages, per update: a batch without reward is"
+        " divided by it instead of by its own small one; 0 = each batch by its own, as in Sample Factory",
     )
     group.add_argument(
         "--hang_timeout",
@@ -200,6 +208,7 @@ def could_be(action: argparse.Action, value: Any) -> bool:
 
 def finish(cfg: Any) -> Any:
     """Fill in what follows from other flags, then check."""
+    check_finite(cfg)
     if cfg.seed is None:
         cfg.seed = secrets.randbelow(2**31)
     if cfg.context_seed is None:
@@ -217,6 +226,12 @@ def finish(cfg: Any) -> Any:
     return cfg
 
 
+def check_finite(cfg: Any) -> None:
+    for name, value in cfg.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UsageError(f"--{name}={value}: allowed are finite numbers")
+
+
 def num_policies(cfg: Any) -> int:
     """1 for the baseline and for an explorer that acts in the actor; 2 if the explorer is a policy."""
     return 2 if cfg.max_pure_expl_steps > 0 and resolve_explorer(cfg.explorer).learned else 1
@@ -228,6 +243,8 @@ def check(cfg: Any) -> None:
     for name in POSITIVE:
         if not cfg[name] > 0:
             raise UsageError(f"--{name}={cfg[name]}: allowed are numbers above 0")
+    if not 0 <= cfg.adv_std_memory < 1:
+        raise UsageError(f"--adv_std_memory={cfg.adv_std_memory}: allowed are 0 and numbers below 1")
     for name in ("max_pure_expl_steps", "num_contexts", "milestone_step_freq"):
         if cfg[name] < 0:
             raise UsageError(f"--{name}={cfg[name]}: allowed are 0 and positive whole numbers")
@@ -266,6 +283,8 @@ def check_sampling(cfg: Any) -> None:
 def check_explorers_own(cfg: Any) -> None:
     allowed = {
         "batch_size": (lambda value: value > 0 and value % cfg.rollout == 0, f"multiples of --rollout={cfg.rollout}"),
+        "num_batches_per_epoch": (lambda value: value >= 1, "whole numbers from 1"),
+        "num_epochs": (lambda value: value >= 1, "whole numbers from 1"),
         "learning_rate": (lambda value: value > 0, "numbers above 0"),
         "gamma": (lambda value: 0 <= value <= 1, "numbers from 0 to 1"),
         "exploration_loss_coeff": (lambda value: value >= 0, "0 and numbers above"),

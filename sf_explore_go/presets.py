@@ -5,6 +5,15 @@ from typing import Any
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
+LAPTOP_WORKERS = min(8, CORES)
+LAPTOP_ENVS = 128  # in all, whatever the cores, so that results compare
+
+
+def laptop_envs_per_worker(workers: int) -> int:
+    """An even number: a worker's environments are in two groups that take turns."""
+    return LAPTOP_ENVS // workers // 2 * 2
+
+
 # Sample Factory's own Doom settings (sf_examples/vizdoom), which the paper takes unchanged (appendix on ViZDoom).
 DOOM: dict[str, Any] = {
     "ppo_clip_value": 0.2,
@@ -15,7 +24,6 @@ DOOM: dict[str, Any] = {
     "normalize_returns": True,
     "normalize_input": True,
     "env_frameskip": 4,
-    "eval_env_frameskip": 4,
 }
 
 # Steps taken at random before training would be a small Explore-Go of their own, so both arms go without them.
@@ -37,27 +45,37 @@ PRESETS: dict[str, dict[str, Any]] = {
         "explorer": "e3b",
         "num_contexts": 10,
     },
-    # 2 to 8 cores and no GPU: a small picture and network, many environments per worker.
+    # 2 to 8 cores and no GPU: a small picture and network, many environments, and every sample used four times, since
+    # frames are what such a machine is short of (docs/results.md has the search).
     "laptop": DOOM
     | NO_DECORRELATION
     | {
-        "num_workers": min(8, CORES),
-        "num_envs_per_worker": 32,
+        "num_workers": LAPTOP_WORKERS,
+        "num_envs_per_worker": laptop_envs_per_worker(LAPTOP_WORKERS),
         "res_w": 64,
         "res_h": 36,
+        "env_frameskip": 8,
         "encoder_conv_architecture": "convnet_impala",
         "encoder_conv_mlp_layers": [128],
         "rnn_size": 128,
-        "batch_size": 2048,
-        "learning_rate": 3e-4,
-        "exploration_loss_coeff": 0.003,
+        "batch_size": 1024,
+        "num_batches_per_epoch": 4,
+        "num_epochs": 4,
+        "learning_rate": 5e-4,
+        "ppo_clip_ratio": 0.2,
+        "ppo_clip_value": 10.0,
+        "adv_std_memory": 0.998,
         "force_envs_single_thread": True,
-        "train_for_env_steps": 20_000_000,
-        "milestone_step_freq": 1_000_000,
-        "max_pure_expl_steps": 200,
+        "train_for_env_steps": 6_000_000,
+        "milestone_step_freq": 300_000,
+        "max_pure_expl_steps": 100,  # decisions of 8 tics: as long as the paper's 200 of 4
         "explorer": "e3b",
         # at this scale E3B's own values teach it to turn on the spot (docs/e3b.md)
         "explorer_batch_size": 256,
+        "explorer_num_batches_per_epoch": 1,
+        "explorer_num_epochs": 1,
+        "explorer_learning_rate": 3e-4,
+        "explorer_exploration_loss_coeff": 0.003,
         "explorer_gamma": 0.997,
         "e3b_layer_norm": False,
         "e3b_scale_features": True,

@@ -8,6 +8,7 @@ import torch
 
 from sf_explore_go.config import parse_train_args
 from sf_explore_go.errors import UsageError
+from sf_explore_go.presets import laptop_envs_per_worker
 
 DOOM, GRID = "--env=my_way_home_train", "--env=illustrative_train"
 
@@ -25,6 +26,13 @@ def test_paper_preset_holds_the_papers_values() -> None:
         "decorrelate_envs_on_one_worker": False, "num_envs_per_worker": 16,
     }  # fmt: skip
     assert {name: cfg[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("workers", range(1, 9))
+def test_laptops_have_as_many_environments_whatever_their_cores(workers: int) -> None:
+    each = laptop_envs_per_worker(workers)
+    assert each % 2 == 0
+    assert 112 <= workers * each <= 128
 
 
 def test_the_authors_command_line_is_accepted() -> None:
@@ -67,6 +75,10 @@ def test_seeds_are_resolved_and_kept() -> None:
         ([DOOM, "--explorer=json:JSONDecoder"], r"neither an ActorExplorer nor a LearnedExplorer"),
         ([DOOM, "--num_envs_per_worker=5"], r"--num_envs_per_worker=5: allowed are multiples of --worker_num_splits=2"),
         ([DOOM, "--batch_size=1000"], r"--batch_size=1000: allowed are multiples of --rollout=32"),
+        ([DOOM, "--hang_timeout=inf"], r"--hang_timeout=inf: allowed are finite numbers"),
+        ([DOOM, "--learning_rate=nan"], r"--learning_rate=nan: allowed are finite numbers"),
+        ([DOOM, "--adv_std_memory=1"], r"--adv_std_memory=1.0: allowed are 0 and numbers below 1"),
+        ([DOOM, "--explorer_num_epochs=0"], r"--explorer_num_epochs=0: allowed are whole numbers from 1"),
         ([DOOM, "--explorer_batch_size=100"], r"--explorer_batch_size=100: allowed are multiples of --rollout=32"),
         ([DOOM, "--explorer_gamma=1.5"], r"--explorer_gamma=1.5: allowed are numbers from 0 to 1"),
         ([DOOM, "--explorer_learning_rate=0"], r"--explorer_learning_rate=0.0: allowed are numbers above 0"),

@@ -18,6 +18,7 @@ from sf_explore_go.explorers.base import LearnedExplorer, resolve_explorer
 from sf_explore_go.phases.actor import AGENT
 from sf_explore_go.phases.messages import FATAL
 from sf_explore_go.runtime.accounting import FrameCounter, Frames
+from sf_explore_go.runtime.advantages import AdvantageScale
 from sf_explore_go.runtime.checkpoints import FORMAT, CheckpointError, checkpoints_in, read_newest, save_atomically
 from sf_explore_go.runtime.clock import FrameClock, summary_interval
 from sf_explore_go.runtime.policies import policy_cfg
@@ -54,6 +55,7 @@ class ExploreGoLearner(Learner):
         self.frames = frames
         self.on_save_error: Callable[[str], None] = log.error
         self._waited_lag: float | None = None  # of the batch being trained on
+        self.advantage_scale = AdvantageScale(cfg.adv_std_memory)
         # In one process nothing may depend on the wall clock, or two runs with one seed would differ.
         self._summary_clock = FrameClock(summary_interval(cfg)) if cfg.serial_mode else None
 
@@ -74,6 +76,12 @@ class ExploreGoLearner(Learner):
         if self.cfg.max_pure_expl_steps > 0:
             self._waited_lag = lag_of_waiting_rollouts(batch["policy_version"], batch["dones"], self.train_step)
         return super()._prepare_batch(batch)
+
+    def _calculate_losses(self, mb: Any, num_invalids: int) -> Any:
+        distribution, policy_loss, *others, summaries = super()._calculate_losses(mb, num_invalids)
+        if self.cfg.adv_std_memory > 0:  # the loss is linear in the advantages
+            policy_loss = policy_loss * self.advantage_scale.share(summaries["adv_std"].item())
+        return distribution, policy_loss, *others, summaries
 
     def _record_summaries(self, train_loop_vars: Any) -> Any:
         stats = super()._record_summaries(train_loop_vars)
@@ -100,6 +108,7 @@ class ExploreGoLearner(Learner):
         state["format"] = FORMAT
         state["config"] = json.loads(json.dumps(dict(self.cfg), default=str))
         state["generators"] = generator_states()
+        state["advantage_scale"] = [self.advantage_scale.variance, self.advantage_scale.weight]
         return state
 
     def load_from_checkpoint(self, policy_id: int, load_progress: bool = True) -> None:
@@ -117,6 +126,8 @@ class ExploreGoLearner(Learner):
         super()._load_state(checkpoint_dict, load_progress)
         if load_progress:
             restore_generators(checkpoint_dict["generators"])
+            scale = self.advantage_scale
+            scale.variance, scale.weight = checkpoint_dict.get("advantage_scale", (0.0, 0.0))  # older ones have none
             if self.policy_id == AGENT:
                 self.frames.restore(Frames(*checkpoint_dict["frames"]))
 
@@ -185,6 +196,13 @@ class ExploreGoLearnerWorker(LearnerWorker):
 
     def on_new_training_batch(self, batch_idx: int) -> None:
         super().on_new_training_batch(batch_idx)
+        self._save_milestone_if_due()
+
+    def on_stop(self, *args: Any) -> None:
+        self._save_milestone_if_due()  # sampling has stopped: a budget that is used up ends in a milestone
+        super().on_stop(*args)
+
+    def _save_milestone_if_due(self) -> None:
         if self._milestones is not None and self._milestones.is_due(self.learner.frames.total()):
             self.learner.save_milestone()
 

@@ -1,5 +1,6 @@
 """Sweep files: what they become, and how bad ones are refused."""
 
+import json
 import shlex
 from pathlib import Path
 
@@ -11,7 +12,11 @@ from sf_explore_go.sweep.command import main
 from sf_explore_go.sweep.plan import flag_words, parse_seeds, read_sweep
 from tests.sweep.sweeps import GRID, small_sweep, write
 
-SHIPPED = {"my_way_home": 40, "illustrative": 40, "illustrative_k": 60, "smoke": 4}
+SHIPPED = {
+    "my_way_home": 40, "my_way_home_laptop": 15, "laptop_search": 6, "illustrative": 40, "illustrative_k": 60,
+    "smoke": 4,
+}  # fmt: skip
+NOT_SETTINGS = ("experiment", "train_dir", "cli_args", "command_line")
 
 
 def printed(capsys: pytest.CaptureFixture[str], name: str) -> list[list[str]]:
@@ -37,13 +42,14 @@ def test_print_shows_commands_that_parse(name: str, capsys: pytest.CaptureFixtur
     assert len(configs) == SHIPPED[name]
     assert {c.train_dir for c in configs} == {f"some/where/{name}"}
     assert len({c.experiment for c in configs}) == SHIPPED[name]
-    arms = {(c.max_pure_expl_steps, c.seed) for c in configs}
-    assert len(arms) == SHIPPED[name]
+    settings = [json.dumps({key: value for key, value in c.items() if key not in NOT_SETTINGS}) for c in configs]
+    assert len(set(settings)) == SHIPPED[name]
     assert not Path("some").exists()
     if name == "my_way_home":  # the paper's experiment, section 5.3
+        arms = {(c.max_pure_expl_steps, c.seed) for c in configs}
         assert arms == {(steps, seed) for steps in (0, 200) for seed in range(20)}
-        settings = {(c.env, c.num_contexts, c.train_for_env_steps, c.milestone_step_freq) for c in configs}
-        assert settings == {("my_way_home_train", 10, 500_000_000, 25_000_000)}
+        shared = {(c.env, c.num_contexts, c.train_for_env_steps, c.milestone_step_freq) for c in configs}
+        assert shared == {("my_way_home_train", 10, 500_000_000, 25_000_000)}
         assert {(c.num_workers, c.num_envs_per_worker) for c in configs} == {(16, 16)}
         assert {c.explorer for c in configs if c.max_pure_expl_steps} == {"e3b"}
 
