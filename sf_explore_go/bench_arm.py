@@ -23,8 +23,9 @@ from sample_factory.algo.utils.misc import LEARNER_ENV_STEPS, TRAIN_STATS, Exper
 
 from sf_explore_go.config import parse_train_args
 from sf_explore_go.monitoring.console import QUIET, set_up_console
-from sf_explore_go.runtime.memory import memory_needed, tree_memory
+from sf_explore_go.runtime.memory import memory_needed, tree_memory, tree_shared_memory
 from sf_explore_go.runtime.runner import ExploreGoParallelRunner
+from sf_explore_go.runtime.shared_memory import bytes_needed
 from sf_explore_go.worlds import prepare_world, register_worlds
 
 WARM_UP_SECONDS = 6.0  # after the first training step
@@ -111,8 +112,13 @@ class Meter:
         return dict(seconds)
 
     def memory(self) -> dict[str, float]:
-        needed = memory_needed(self.runner.cfg, self.runner.env_info)
-        return {"memory": tree_memory(psutil.Process()), "memory_estimate": needed}
+        cfg, env_info, root = self.runner.cfg, self.runner.env_info, psutil.Process()
+        return {
+            "memory": tree_memory(root),
+            "memory_estimate": memory_needed(cfg, env_info),
+            "shared_memory": tree_shared_memory(root),
+            "shared_memory_estimate": bytes_needed(cfg, env_info),
+        }
 
     def end(self) -> None:
         """At once: nothing of a benchmark's training is kept. Engines, and helpers that free shared memory, follow."""

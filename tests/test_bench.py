@@ -63,7 +63,8 @@ def test_quick_run_of_trainings(
         (turn,) = row["detail"][arm]
         assert set(turn["cores"]) == {"main", "learner", "inference", "rollout", "engines"}
         assert all(statistics["valids_fraction"] == 1 for statistics in turn["statistics"].values())
-        assert turn["memory"] == pytest.approx(turn["memory_estimate"], rel=0.15)
+        for memory in ("memory", "shared_memory"):
+            assert turn[memory] == pytest.approx(turn[f"{memory}_estimate"], rel=0.15)
     shown = capsys.readouterr().out
     assert "first step s" in shown
     assert "cores used" in shown
@@ -71,7 +72,7 @@ def test_quick_run_of_trainings(
 
 def test_turns_of_one_quantity_become_one_row() -> None:
     def row(name: str, speed: float) -> Row:
-        memory = {"memory": 2**30, "memory_estimate": 2**31}
+        memory = {"memory": 2**30, "memory_estimate": 2**31, "shared_memory": 2**22, "shared_memory_estimate": 2**23}
         turn = {"frames_per_second": speed, "first_step_seconds": 9.0} | memory
         return row_of(name, [turn], [turn | {"frames_per_second": 100.0}])
 
@@ -80,7 +81,7 @@ def test_turns_of_one_quantity_become_one_row() -> None:
         ("K 0", [10, 30], [100] * 2),
         ("K 50", [20, 40], [100] * 2),
     ]
-    assert format_growth(merged).splitlines()[1].split() == ["K", "0", "20", "1.00", "2.00", "9.0"]
+    assert format_growth(merged).splitlines()[1].split() == ["K", "0", "20", "1.00", "2.00", "4", "8", "9.0"]
 
 
 def test_speed_is_the_slope_of_a_line() -> None:

@@ -1,17 +1,20 @@
 """How much memory a run takes, so that it can be said before it starts.
 
 Each kind of process is counted with what it has for itself, in the proportional set size that was measured with the
-`laptop` preset (docs/performance.md): pages that processes share are split between them. Rollouts come on top.
+`laptop` preset (docs/performance.md): pages that processes share are split between them. Rollouts and queues come
+on top.
 """
 
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import psutil
 from sample_factory.algo.utils.env_info import EnvInfo
 
-from sf_explore_go.runtime.shared_memory import MIB, bytes_needed
+from sf_explore_go.runtime.shared_memory import MIB, SHARED_MEMORY, bytes_needed
 
-MAIN, LEARNER, INFERENCE, ROLLOUT_WORKER, ENGINE = 280 * MIB, 420 * MIB, 300 * MIB, 200 * MIB, 6 * MIB
+MAIN, LEARNER, INFERENCE, ROLLOUT_WORKER, ENGINE = 250 * MIB, 420 * MIB, 300 * MIB, 200 * MIB, 6 * MIB
 
 
 def memory_needed(cfg: Any, env_info: EnvInfo) -> int:
@@ -25,12 +28,24 @@ def memory_needed(cfg: Any, env_info: EnvInfo) -> int:
 
 def tree_memory(root: psutil.Process) -> int:
     """Bytes of a process and all its descendants; pages that they share are split between their users (PSS)."""
+    return _sum_over_tree(root, lambda process: process.memory_full_info().pss)
+
+
+def tree_shared_memory(root: psutil.Process) -> int:
+    """The part of it that lies in shared memory. Its files are removed as soon as all have opened them, so the folder's
+    listing shows next to nothing; the processes' maps do."""
+
+    def shared(process: psutil.Process) -> int:
+        return sum(part.pss for part in process.memory_maps() if part.path.startswith(f"{SHARED_MEMORY}/"))
+
+    return _sum_over_tree(root, shared)
+
+
+def _sum_over_tree(root: psutil.Process, measure: Callable[[psutil.Process], int]) -> int:
     total = 0
     for process in [root, *root.children(recursive=True)]:
-        try:
-            total += process.memory_full_info().pss
-        except psutil.Error:  # ended while we looked
-            continue
+        with contextlib.suppress(psutil.Error):  # ended while we looked
+            total += measure(process)
     return total
 
 

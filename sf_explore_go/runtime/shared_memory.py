@@ -19,7 +19,8 @@ from sf_explore_go.runtime.buffers import add_phase_tensors, buffers_allocated
 
 SHARED_MEMORY = Path("/dev/shm")
 ENGINE_BYTES = 80 * 1024  # what ViZDoom really touches of the 10.7 MB that its segments seem to take
-NETWORK_BYTES = 2**20  # counters, versions and queues; networks are small beside the rollouts
+NETWORK_BYTES = 2**20  # counters and versions; networks are small beside the rollouts
+EVENT_LOOP_BYTES, QUEUE_BYTES = 5_000_000, 1_000_000  # signal_slot's queues, which faster_fifo allocates as a whole
 SPARE = 1.1  # others use shared memory too
 MIB = 2**20
 
@@ -38,7 +39,15 @@ def bytes_needed(cfg: Any, env_info: EnvInfo) -> int:
         add_phase_tensors(one, "cpu", share=False)
     outputs, _, _ = alloc_policy_output_tensors(cfg, env_info, get_rnn_size(cfg), "cpu", False)
     rollouts = buffers_allocated(cfg, env_info) * bytes_of(one)
-    return rollouts + outputs.numel() * outputs.element_size() + engines * ENGINE_BYTES + NETWORK_BYTES
+    tensors = rollouts + outputs.numel() * outputs.element_size() + NETWORK_BYTES
+    return tensors + queue_bytes(cfg) + engines * ENGINE_BYTES
+
+
+def queue_bytes(cfg: Any) -> int:
+    """Of messages between processes: an event loop each for the main process, every rollout worker, and the learner,
+    batcher and inference workers of every policy; a queue of free rollouts, and one of requests per policy."""
+    loops = 1 + cfg.num_workers + cfg.num_policies * (2 + cfg.policy_workers_per_policy)
+    return loops * EVENT_LOOP_BYTES + (1 + cfg.num_policies) * QUEUE_BYTES
 
 
 def bytes_free() -> int | None:

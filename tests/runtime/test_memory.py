@@ -1,11 +1,17 @@
 """The need for memory is said before a run starts."""
 
+import mmap
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sf_explore_go.config import parse_train_args
 from sf_explore_go.runtime import memory
+from sf_explore_go.runtime.shared_memory import SHARED_MEMORY
 
 
 def needed(tmp_path: Path, *flags: str, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -34,3 +40,23 @@ def test_a_sentence_if_there_is_too_little(tmp_path: Path, monkeypatch: pytest.M
     assert sentence.startswith("this run takes about 3.0 GB of memory and 2.0 GB are free; lower --num_workers=2 or")
     monkeypatch.setattr(memory, "memory_free", lambda: 4 * 2**30)
     assert memory.memory_warning(cfg, None) is None
+
+
+def test_shared_memory_of_a_process_tree() -> None:
+    """A parent and its child map the same five megabytes: they count once, though their file is gone."""
+    size = 5 * 2**20
+    with tempfile.NamedTemporaryFile(dir=SHARED_MEMORY) as file:
+        file.write(b"1" * size)
+        file.flush()
+        look = f"import mmap; m = mmap.mmap(open({file.name!r}).fileno(), 0, prot=mmap.PROT_READ); print(len(m.read()))"
+        command = [sys.executable, "-u", "-c", f"{look}; input()"]
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        with child, mmap.mmap(file.fileno(), 0) as ours:
+            assert child.stdout is not None
+            child.stdout.readline()  # it has touched every page
+            ours.read()
+            Path(file.name).unlink()
+            before_and_ours = memory.tree_shared_memory(psutil.Process())
+            child.communicate(b"\n")
+        Path(file.name).touch()  # for the context manager to remove
+    assert before_and_ours - memory.tree_shared_memory(psutil.Process()) == pytest.approx(size, rel=0.02)

@@ -37,10 +37,19 @@ def test_the_estimate_is_what_is_allocated(tmp_path: Path, arm: str, monkeypatch
     )
     engines = cfg.num_workers * cfg.num_envs_per_worker * shared_memory.ENGINE_BYTES
     needed = shared_memory.bytes_needed(cfg, env_info)
-    assert needed == allocated + engines + shared_memory.NETWORK_BYTES
+    assert needed == allocated + engines + shared_memory.NETWORK_BYTES + shared_memory.queue_bytes(cfg)
 
     monkeypatch.setattr(shared_memory, "bytes_free", lambda: needed - 1)
     with pytest.raises(UsageError, match=r"^/dev/shm has \d+ MB free and this run needs \d+ MB: .*--shm-size=256m"):
         shared_memory.check_shared_memory(cfg, env_info)
     monkeypatch.setattr(shared_memory, "bytes_free", lambda: 2 * needed)
     shared_memory.check_shared_memory(cfg, env_info)
+
+
+def test_queues_of_all_processes_count() -> None:
+    """By hand: main, 2 rollout workers, and learner, batcher, inference worker of each policy have 5 MB each; free
+    rollouts and each policy's requests 1 MB each."""
+    one = AttrDict(num_workers=2, num_policies=1, policy_workers_per_policy=1)
+    assert shared_memory.queue_bytes(one) == 6 * 5_000_000 + 2 * 1_000_000
+    two = AttrDict(num_workers=2, num_policies=2, policy_workers_per_policy=1)
+    assert shared_memory.queue_bytes(two) == 9 * 5_000_000 + 3 * 1_000_000
