@@ -22,11 +22,12 @@ from sf_explore_go.explorers.base import resolve_explorer
 from sf_explore_go.monitoring.console import NORMAL, set_up_console
 from sf_explore_go.phases.schedule import Phase
 from sf_explore_go.play import Player
+from sf_explore_go.pretrained import add_run_arguments, chosen_run
 from sf_explore_go.runtime.checkpoints import read_checkpoint
-from sf_explore_go.runtime.run_folder import run_folder
 from sf_explore_go.seeding import derive_seed
 from sf_explore_go.worlds import prepare_world, register_worlds, world_of
 
+TICS_PER_SECOND = 35  # of Doom
 Picture = Any  # uint8 array [height, width, RGB]
 
 
@@ -86,8 +87,7 @@ class Watched:
 
 def make_parser() -> ArgumentParser:
     parser = ArgumentParser(prog="sf-explore-go enjoy", description=__doc__.splitlines()[0])
-    parser.add_argument("--experiment", required=True, help="name of the run in --train_dir")
-    parser.add_argument("--train_dir", default="train_dir", help="folder of all runs")
+    add_run_arguments(parser)
     parser.add_argument("--split", choices=("train", "test"), default="test", help="which contexts to play (test)")
     parser.add_argument("--episodes", type=int, default=3, help="how many (3)")
     parser.add_argument("--checkpoint", default="latest", help="latest, best or a file")
@@ -95,10 +95,13 @@ def make_parser() -> ArgumentParser:
     parser.add_argument("--greedy", action="store_true", help="take the likeliest action instead of sampling")
     parser.add_argument("--eval_seed", type=int, default=0, help="fixes the episodes that are played (0)")
     parser.add_argument("--save_video", type=Path, help="write a film (.mp4 or .gif) instead of opening a window")
-    parser.add_argument(
-        "--fps", type=int, default=18, help="decisions per second of film or window; 9 is real time (18)"
-    )
+    parser.add_argument("--fps", type=int, help="decisions per second of film or window (twice as fast as in the game)")
     return parser
+
+
+def default_fps(cfg: AttrDict) -> int:
+    """Decisions per second: twice as fast as the game, whose clock ticks 35 times per second; 4 in a grid world."""
+    return round(2 * TICS_PER_SECOND / cfg.env_frameskip) if world_of(cfg.env).kind == "doom" else 4
 
 
 def has_display() -> bool:
@@ -120,7 +123,9 @@ def show_in_window(frames: Iterator[Picture], fps: int) -> int:
 
 
 def check(args: Any) -> None:
-    require_at_least(args, episodes=1, explore_steps=0, fps=1)
+    require_at_least(args, episodes=1, explore_steps=0)
+    if args.fps is not None:
+        require_at_least(args, fps=1)
     if args.checkpoint == "all":
         raise UsageError("--checkpoint=all: allowed are latest, best and a file")
     if args.save_video is not None:
@@ -135,10 +140,11 @@ def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
     check(args)
     set_up_console(NORMAL)
-    folder = run_folder(args)
+    folder = chosen_run(args)
     cfg = load_config(folder)
     cfg = AttrDict(cfg | {"env": world_of(cfg.env).splits[args.split]})
     checkpoint = find_checkpoints(folder, args.checkpoint)[0]
+    fps = args.fps or default_fps(cfg)
     prepare_world(cfg.env)
     register_worlds()
     torch.set_num_threads(1)
@@ -147,11 +153,11 @@ def main(argv: Sequence[str]) -> int:
     frames = (frame for index in range(args.episodes) for frame in watched.episode(index, seed))
     try:
         if args.save_video is None:
-            show_in_window(frames, args.fps)
+            show_in_window(frames, fps)
         else:
             from sf_explore_go.video import save_video
 
-            count = save_video(args.save_video, frames, args.fps)
+            count = save_video(args.save_video, frames, fps)
             print(f"{args.save_video}: {count} frames of {checkpoint.name}")
     finally:
         watched.env.close()

@@ -9,6 +9,8 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,8 @@ from sf_explore_go.errors import UsageError
 from sf_explore_go.monitoring.board import show_evaluations
 from sf_explore_go.monitoring.console import NORMAL, set_up_console
 from sf_explore_go.play import Player, cores, play
+from sf_explore_go.pretrained import add_run_arguments, chosen_run
 from sf_explore_go.runtime.checkpoints import CheckpointError, read_checkpoint
-from sf_explore_go.runtime.run_folder import run_folder
 from sf_explore_go.scores import BY_GOAL, EVALUATION, Score, Settings, merge_scores, read_scores, score, score_by_goal
 from sf_explore_go.seeding import derive_seed
 from sf_explore_go.worlds import prepare_world, register_worlds, world_of
@@ -147,11 +149,12 @@ def evaluate_all(
 
 def make_parser() -> ArgumentParser:
     parser = ArgumentParser(prog="sf-explore-go evaluate", description=__doc__.splitlines()[0])
-    parser.add_argument("--experiment", required=True, help="name of the run in --train_dir")
-    parser.add_argument("--train_dir", default="train_dir", help="folder of all runs")
+    add_run_arguments(parser)
     parser.add_argument("--split", choices=sorted(SPLITS), default="both", help="which contexts to play")
     parser.add_argument("--episodes", type=int, default=100, help="episodes per checkpoint and split (100)")
+    parser.add_argument("--final_episodes", type=int, help="of the last checkpoint, if more or fewer (--episodes)")
     parser.add_argument("--checkpoint", default="latest", help="latest, best, all (the milestones) or a file")
+    parser.add_argument("--every", type=int, default=1, help="with all: every n-th milestone, back from the last (1)")
     parser.add_argument("--greedy", action="store_true", help="take the likeliest action instead of sampling")
     parser.add_argument("--num_envs", type=int, default=8, help="environments played at once (8)")
     parser.add_argument("--eval_seed", type=int, default=0, help="fixes the episodes that are played (0)")
@@ -170,17 +173,21 @@ def print_table(scores: Sequence[Score], say: Callable[[str], None] = print) -> 
 
 def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
-    require_at_least(args, episodes=1, num_envs=1)
+    if args.final_episodes is None:
+        args.final_episodes = args.episodes
+    require_at_least(args, episodes=1, final_episodes=1, every=1, num_envs=1)
     set_up_console(NORMAL)
-    folder = run_folder(args)
+    folder = chosen_run(args)
     cfg = load_config(folder)
-    paths = find_checkpoints(folder, args.checkpoint)
+    paths = find_checkpoints(folder, args.checkpoint)[:: -args.every][::-1]
     read_scores(folder / EVALUATION)  # a file that cannot be added to is refused before anything is played
     register_worlds()
     torch.set_num_threads(1)
     settings = Settings(args.episodes, args.eval_seed, args.greedy)
-    with Arena(cfg, min(args.num_envs, args.episodes)) as arena:
-        scores, damaged = evaluate_all(folder, paths, SPLITS[args.split], settings, arena)
+    with Arena(cfg, min(args.num_envs, max(args.episodes, args.final_episodes))) as arena:
+        parts = [(paths[:-1], settings), (paths[-1:], replace(settings, episodes=args.final_episodes))]
+        done = [evaluate_all(folder, some, SPLITS[args.split], how, arena) for some, how in parts]
+    scores, damaged = (list(chain(*results)) for results in zip(*done, strict=True))
     if not scores:
         raise damaged[0]
     print_table(scores)

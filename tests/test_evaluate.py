@@ -63,6 +63,19 @@ def test_a_second_call_plays_only_what_is_missing(folder: Path, monkeypatch: pyt
     assert len(read_scores(folder / "evaluation.csv")) == 6
 
 
+def test_the_last_checkpoint_may_be_played_longer(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(folder, "--checkpoint=all", "--split=test", "--final_episodes=30") == 0
+    rows = read_scores(folder / "evaluation.csv")
+    assert [(row.frames, row.episodes) for row in rows] == [(1000, 12), (2000, 12), (3000, 30)]
+    assert call(folder, "--checkpoint=all", "--final_episodes=0") == 2
+    assert "--final_episodes=0: allowed are whole numbers from 1" in capsys.readouterr().err
+
+
+def test_every_second_milestone_and_the_last(folder: Path) -> None:
+    assert call(folder, "--checkpoint=all", "--split=test", "--every=2") == 0
+    assert [row.frames for row in read_scores(folder / "evaluation.csv")] == [1000, 3000]
+
+
 def test_greedy_rows_stand_beside_sampled_ones(folder: Path) -> None:
     milestone = folder / "checkpoint_p0/milestones/milestone_000000001000.pth"
     assert call(folder, f"--checkpoint={milestone}", "--split=test") == 0

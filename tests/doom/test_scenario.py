@@ -353,13 +353,15 @@ def test_an_installed_wheel_finds_its_data_and_builds(scenario: Scenario, tmp_pa
     zipfile.ZipFile(wheel).extractall(installed)
     code = """
 from sf_explore_go.doom.scenario import *
+from sf_explore_go.pretrained import SOURCE
 print(data_dir()); print(config_path(load_scenario(), "test").is_file()); print(ensure_wad(load_scenario(), "test"))
+print((SOURCE / "config.json").is_file() and len(list(SOURCE.glob("checkpoint_p*/*.pth"))))
 """
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     run = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment, cwd=tmp_path
     )
-    expected = [installed / "sf_explore_go" / "doom_scenarios", True, wad_path(scenario, "test")]
+    expected = [installed / "sf_explore_go" / "doom_scenarios", True, wad_path(scenario, "test"), 2]
     assert run.stdout.split() == [str(part) for part in expected]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -32,6 +32,15 @@ def test_evaluation_is_repeatable_whatever_the_number_of_environments(tmp_path: 
     assert sf_explore_go("report", str(tmp_path), f"--out={tmp_path / 'report'}").returncode == 0
 
 
+def test_a_budget_that_is_used_up_ends_in_a_milestone(tmp_path: Path) -> None:
+    """Also where the last frames do not fill another batch."""
+    flags = ("--env=illustrative_train", "--max_pure_expl_steps=8", "--explorer=random", "--serial_mode=False")
+    batch = ("--batch_size=3500", "--num_batches_per_epoch=1", "--num_epochs=1", "--seed=2")
+    train(tmp_path, "run", *flags, *batch, "--train_for_env_steps=8000", "--milestone_step_freq=4000")
+    kept = sorted((tmp_path / "run/checkpoint_p0/milestones").glob("milestone_*.pth"))
+    assert [int(path.stem.split("_")[1]) // 4000 for path in kept] == [1, 2]
+
+
 def test_bad_input_is_one_sentence_and_exit_status_2(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty/config.json").write_text('{"env": "illustrative_train"}')
