@@ -1,7 +1,8 @@
-"""`sf-explore-go coverage`: how much of the map an explorer sees in phases of full length.
+"""`sf-explore-go coverage`: how much of the map an explorer sees in full phases, and where it leaves the agent.
 
-Phase i starts in the same context whatever the explorer, so explorers compare: the one that a run has trained, or any
-explorer that acts by itself, by name.
+Phase i starts in the same context whatever the explorer, so explorers compare: the one that a run has trained, any
+explorer that acts by itself, by name, and none, with which the agent starts where the episode does. As in training, the
+agent takes over after k ~ Uniform{0..K} decisions of a phase.
 """
 
 import csv
@@ -25,11 +26,14 @@ from sf_explore_go.explorers.base import ActorExplorer, resolve_explorer
 from sf_explore_go.monitoring.console import NORMAL, set_up_console
 from sf_explore_go.monitoring.coverage import Coverage, world_cells
 from sf_explore_go.play import Player
+from sf_explore_go.pretrained import add_run_arguments, chosen_run
+from sf_explore_go.reporting.starts import COVERAGE, GO_STARTS, NONE
 from sf_explore_go.runtime.checkpoints import read_checkpoint
-from sf_explore_go.runtime.run_folder import run_folder
 from sf_explore_go.seeding import derive_seed
 from sf_explore_go.statistics import bootstrap_interval
 from sf_explore_go.worlds import register_worlds, world_of
+
+STEPS = 200  # of a phase, where the run has no explore phase that says how long
 
 
 class Explores(Protocol):
@@ -69,6 +73,15 @@ class Trained:
         return actions[0]
 
 
+class Nobody:
+    """The baseline: no explore phase."""
+
+    def begin(self, obs: dict[str, Any], seed: int) -> None: ...
+
+    def act(self, obs: dict[str, Any]) -> Any:
+        raise AssertionError("a phase without steps")
+
+
 @dataclass(frozen=True)
 class Measured:
     """What came out: the coverage, and the share of the map that each phase saw."""
@@ -79,16 +92,21 @@ class Measured:
 
     def row(self) -> dict[str, Any]:
         mean, low, high = bootstrap_interval(self.coverage.shares().tolist())
-        together = self.coverage.scalars()["explore/coverage_together"]
+        scalars = self.coverage.scalars()
         return {
             "explorer": self.name, "phases": len(self.coverage), "steps": self.steps, "per_phase": mean,
-            "low": low, "high": high, "together": together,
+            "low": low, "high": high, "together": scalars["explore/coverage_together"],
+            "start_cells": scalars.get("explore/go_start_cells", 0.0),
         }  # fmt: skip
+
+    def start_rows(self) -> list[dict[str, Any]]:
+        return [{"explorer": self.name, "x": round(x, 1), "y": round(y, 1)} for x, y in self.coverage.starts()]
 
 
 def measure(name: str, explorer: Explores, env: Any, cfg: AttrDict, *, phases: int, steps: int, seed: int) -> Measured:
     """Play `phases` explore phases of `steps` decisions (fewer where the episode ends)."""
     coverage = Coverage(world_cells(world_of(cfg.env)), phases_kept=phases)
+    takes_over = np.random.default_rng(derive_seed(seed, "go")).integers(0, steps + 1, phases)
     for phase in range(phases):
         observations, infos = env.reset(seed=derive_seed(seed, "phase", phase))
         explorer.begin(observations[0], derive_seed(seed, "explorer", phase))
@@ -97,7 +115,8 @@ def measure(name: str, explorer: Explores, env: Any, cfg: AttrDict, *, phases: i
             observations, _, terminated, truncated, infos = env.step([explorer.act(observations[0])])
             positions.append(infos[0]["position"])
             ended = terminated[0] or truncated[0]
-        coverage.add(positions, None if ended else positions[-1])
+        acted = positions[:-1] if ended else positions  # nobody acts where an episode has ended
+        coverage.add(positions, acted[takes_over[phase]] if takes_over[phase] < len(acted) else None)
     return Measured(name, coverage, steps)
 
 
@@ -109,26 +128,29 @@ def newest_explorer(folder: Path) -> Path:
 
 
 def make_explorer(name: str, folder: Path, cfg: AttrDict, env: Any) -> Explores:
-    """`trained`, or the name of an explorer that acts by itself."""
+    """`trained`, `none`, or the name of an explorer that acts by itself."""
+    if name == NONE:
+        return Nobody()
     if name == "trained":
         return Trained(Player(cfg, env, read_checkpoint(newest_explorer(folder), "cpu"), greedy=False))
     explorer_class = resolve_explorer(name)
     if not issubclass(explorer_class, ActorExplorer):
         raise UsageError(
-            f"--explorers={name}: it must be trained first; allowed are trained and explorers without policy"
+            f"--explorers={name}: it must be trained first; allowed are trained, none and explorers without policy"
         )
     return ByItself(explorer_class, env.action_space, cfg)
 
 
 def make_parser() -> ArgumentParser:
     parser = ArgumentParser(prog="sf-explore-go coverage", description=__doc__.splitlines()[0])
-    parser.add_argument("--experiment", required=True, help="name of the run in --train_dir; its contexts are played")
-    parser.add_argument("--train_dir", default="train_dir", help="folder of all runs")
-    parser.add_argument("--explorers", nargs="+", default=["trained", "random"], help="trained, random, module:Class")
+    add_run_arguments(parser)
+    parser.add_argument(
+        "--explorers", nargs="+", default=["trained", "random", NONE], help="trained, random, none, module:Class"
+    )
     parser.add_argument("--phases", type=int, default=200, help="explore phases per explorer")
-    parser.add_argument("--steps", type=int, default=200, help="decisions per phase")
+    parser.add_argument("--steps", type=int, help="decisions per phase (the run's K; 200 for a baseline)")
     parser.add_argument("--eval_seed", type=int, default=0, help="fixes contexts and random actions")
-    parser.add_argument("--out", type=Path, help="folder for coverage.csv and the heat maps (default: the run's)")
+    parser.add_argument("--out", type=Path, help="folder for the CSVs and the heat maps (default: the run's)")
     return parser
 
 
@@ -142,32 +164,41 @@ def draw(measured: Measured, scenario: Scenario, path: Path) -> None:
 
 def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
-    require_at_least(args, phases=1, steps=1)
+    require_at_least(args, phases=1)
+    if args.steps is not None:
+        require_at_least(args, steps=1)
     set_up_console(NORMAL)
-    folder = run_folder(args)
+    folder = chosen_run(args)
     cfg = load_config(folder)
     register_worlds()
     torch.set_num_threads(1)
     out = args.out or folder
     out.mkdir(parents=True, exist_ok=True)
+    full = args.steps or cfg.max_pure_expl_steps or STEPS
     env = make_env_func_non_batched(cfg, AttrDict(worker_index=0, vector_index=0, env_id=0))
+    rows, starts = [], []
     try:
         explorers = {name: make_explorer(name, folder, cfg, env) for name in args.explorers}
-        rows = []
         for name, explorer in explorers.items():
-            label = cfg.explorer if name == "trained" else name
-            measured = measure(label, explorer, env, cfg, phases=args.phases, steps=args.steps, seed=args.eval_seed)
+            label, steps = (cfg.explorer if name == "trained" else name), (0 if name == NONE else full)
+            measured = measure(label, explorer, env, cfg, phases=args.phases, steps=steps, seed=args.eval_seed)
             rows.append(measured.row())
+            starts += measured.start_rows()
             print(json.dumps(rows[-1]))
-            if (world := world_of(cfg.env)).kind == "doom":
+            if (world := world_of(cfg.env)).kind == "doom" and name != NONE:
                 draw(measured, world.scenario, out / f"coverage_{label.replace(':', '_')}.png")
     finally:
         env.close()
-    with (out / "coverage.csv").open("w", newline="") as file:
+    write_table(out / COVERAGE, rows)
+    write_table(out / GO_STARTS, starts)
+    return 0
+
+
+def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    return 0
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from sf_explore_go.arguments import ArgumentParser
 from sf_explore_go.errors import UsageError
-from sf_explore_go.reporting.figures import goal_figure, main_figure
+from sf_explore_go.reporting.figures import goal_figure, length_figure, main_figure
 from sf_explore_go.reporting.page import page
 from sf_explore_go.reporting.runs import Arm, Run, find_runs, group
-from sf_explore_go.reporting.tables import final_rows, markdown
+from sf_explore_go.reporting.starts import COVERAGE, GO_STARTS, HEADERS, coverage_cells, read_seen, start_figure
+from sf_explore_go.reporting.tables import final_rows, markdown, markdown_table
 from sf_explore_go.scores import BY_GOAL, EVALUATION
 
 OF_THIS_MACHINE = {"train_dir", "cli_args", "command_line", "git_hash", "git_repo_name"}
@@ -26,7 +27,7 @@ def export(runs: Sequence[Run], folder: Path) -> None:
         target.mkdir(parents=True, exist_ok=True)
         config = {key: value for key, value in sorted(run.config.items()) if key not in OF_THIS_MACHINE}
         (target / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-        for name in (EVALUATION, BY_GOAL):
+        for name in (EVALUATION, BY_GOAL, COVERAGE, GO_STARTS):
             if (run.folder / name).is_file():
                 shutil.copyfile(run.folder / name, target / name)
 
@@ -34,20 +35,30 @@ def export(runs: Sequence[Run], folder: Path) -> None:
 def write_report(arms: Sequence[Arm], out: Path, title: str) -> str:
     """All files of the report; returns the table in Markdown."""
     out.mkdir(parents=True, exist_ok=True)
-    rows = final_rows(arms)
-    figure = main_figure(arms, title)
-    maps = {arm.name: drawn for arm in arms if (drawn := goal_figure(arm)) is not None}
-    for format in FORMATS:
-        figure.savefig(out / f"figure.{format}", dpi=130)
-        for number, drawn in enumerate(maps.values(), start=1):
-            drawn.savefig(out / f"goals_{number}.{format}", dpi=130)
-    (out / "final.md").write_text(markdown(rows) + "\n")
+    rows, seen, env = final_rows(arms), read_seen(arms), str(arms[0].runs[0].config["env"])
+    sections = {
+        "figure": {title: main_figure(arms, title)},
+        "lengths": {f"{title}, by K": drawn for drawn in [length_figure(arms, title)] if drawn is not None},
+        "goals": {arm.name: drawn for arm in arms if (drawn := goal_figure(arm)) is not None},
+        "starts": {name: drawn for name, one in seen.items() if (drawn := start_figure(name, one, env)) is not None},
+    }
+    for section, figures in sections.items():
+        for number, drawn in enumerate(figures.values(), start=1):
+            name = section if section in ("figure", "lengths") else f"{section}_{number}"
+            for format in FORMATS:
+                # without the time of day, so that the same numbers give the same file
+                metadata = {"CreationDate": None} if format == "pdf" else None
+                drawn.savefig(out / f"{name}.{format}", dpi=130, metadata=metadata)
+    tables = markdown(rows)
+    (out / "final.md").write_text(tables + "\n")
+    if seen:
+        (out / "coverage.md").write_text(markdown_table(HEADERS, coverage_cells(seen)) + "\n")
     with (out / "final.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    (out / "index.html").write_text(page(title, arms, rows, figure, maps), encoding="utf-8")
-    return markdown(rows)
+    (out / "index.html").write_text(page(title, arms, rows, sections, coverage_cells(seen)), encoding="utf-8")
+    return tables
 
 
 def make_parser() -> ArgumentParser:

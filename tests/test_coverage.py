@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from sample_factory.utils.attr_dict import AttrDict
 
+from sf_explore_go import coverage_command
+from sf_explore_go.coverage_command import Nobody, measure
 from sf_explore_go.doom.geometry import CellGrid
 from sf_explore_go.monitoring.coverage import Coverage, effective_cells, world_cells
 from sf_explore_go.monitoring.pictures import coverage_pictures
@@ -59,3 +62,42 @@ def test_pictures_of_the_labyrinth_and_none_of_the_cross(env: str) -> None:
     assert not np.array_equal(pictures["explore/visits"], pictures["explore/go_starts"])
     cross = world_of("illustrative_train")
     assert coverage_pictures(coverage, cross) == {}
+
+
+class Steps:
+    """An environment of one actor: a walk to the right, one cell per decision, that ends after `length` of them."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def reset(self, seed: int) -> tuple[list, list]:
+        self.x = 0
+        return [{}], [{"position": (1.0, 1.0)}]
+
+    def step(self, actions: list) -> tuple[list, list, list, list, list]:
+        self.x += 1
+        return [{}], [0.0], [self.x == self.length], [False], [{"position": (1.0 + 10 * self.x, 1.0)}]
+
+
+class Walks:
+    def begin(self, obs: dict, seed: int) -> None: ...
+
+    def act(self, obs: dict) -> int:
+        return 0
+
+
+def test_the_agent_takes_over_after_k_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """k is uniform on 0 to K; where the episode has ended before, the agent does not start at all."""
+    row = CellGrid(np.ones((1, 6), bool), (0.0, 0.0), 10.0)
+    monkeypatch.setattr(coverage_command, "world_cells", lambda world: row)
+    cfg = AttrDict(env="illustrative_train")
+    measured = measure("walks", Walks(), Steps(length=99), cfg, phases=6000, steps=5, seed=1)
+    starts = np.array([x for x, _ in measured.coverage.starts()])
+    counts = np.bincount(((starts - 1) / 10).astype(int), minlength=6)
+    assert counts.sum() == 6000
+    assert (np.abs(counts - 1000) < 5 * np.sqrt(1000 * 5 / 6)).all()
+    assert measured.row()["start_cells"] == pytest.approx(6, abs=0.01)
+    short = measure("walks", Walks(), Steps(length=3), cfg, phases=600, steps=5, seed=1)
+    assert {x for x, _ in short.coverage.starts()} == {1.0, 11.0, 21.0}  # nobody acts in the fourth state
+    nobody = measure("none", Nobody(), Steps(length=3), cfg, phases=10, steps=0, seed=1)
+    assert nobody.coverage.starts() == [(1.0, 1.0)] * 10

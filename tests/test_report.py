@@ -2,15 +2,18 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sf_explore_go.cli import run as run_verb
+from sf_explore_go.coverage_command import write_table
 from sf_explore_go.report import main
-from sf_explore_go.reporting.figures import goal_figure
-from sf_explore_go.reporting.runs import Arm, Run, find_runs, group
+from sf_explore_go.reporting.figures import goal_figure, length_figure
+from sf_explore_go.reporting.runs import Arm, Run, due_at, find_runs, group
+from sf_explore_go.reporting.starts import coverage_cells, read_seen
 from sf_explore_go.reporting.tables import final_rows
 from sf_explore_go.scores import Score, merge_scores
 
@@ -56,6 +59,20 @@ def test_known_means_and_probabilities(tmp_path: Path) -> None:
     assert (ours["seeds"], ours["test_episodes"]) == (3, "40")
     # evaluations of different seeds, a few frames apart, meet in one point of the curve
     assert arms[0].curve("test", 100) == {t * 100: pytest.approx([0.05 * t, 0.1 * t, 0.15 * t]) for t in (1, 2, 3, 4)}
+
+
+@pytest.mark.parametrize(
+    ("frames", "checkpoint", "point"),
+    [
+        (345, "milestone_000000000345.pth", 300),  # due at 300, made with the first batch after it
+        (300, "milestone_000000000300.pth", 300),
+        (50, "milestone_000000000050.pth", 100),
+        (345, "checkpoint_1_345.pth", 345),
+        (395, "checkpoint_1_395.pth", 400),
+    ],
+)
+def test_milestones_stand_where_they_were_due(frames: int, checkpoint: str, point: int) -> None:
+    assert due_at(replace(make_score(frames, "test", 0.5), checkpoint=checkpoint), 100) == point
 
 
 def test_writes_figure_and_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,3 +172,65 @@ def test_goals_stand_on_the_map_of_their_world(tmp_path: Path, env: str, goals: 
     figure = goal_figure(arm)
     assert figure is not None
     assert right < figure.axes[0].get_xlim()[1] < 1.05 * right
+
+
+def test_success_against_k(tmp_path: Path) -> None:
+    """Drawn where a report has at least three values of K and one explorer, and only there."""
+    for steps, rate in ((0, 0.5), (2, 0.6), (8, 0.9)):
+        for seed in range(2):
+            make_run(tmp_path / f"runs/k{steps}_{seed}", steps, seed, {"train": 1.0, "test": rate})
+    assert main([str(tmp_path / "runs"), f"--out={tmp_path / 'out'}"]) == 0
+    assert (tmp_path / "out/lengths.png").stat().st_size > 10_000
+    assert "How long the explore phase may be" in (tmp_path / "out/index.html").read_text()
+    figure = length_figure(group(find_runs([tmp_path / "runs"]), mixed=False), "title")
+    assert figure is not None
+    (axes,) = figure.axes
+    test_means = axes.containers[1].lines[0]  # type: ignore[attr-defined]
+    assert list(test_means.get_xdata()) == [0, 2, 8]
+    assert list(test_means.get_ydata()) == pytest.approx([0.5, 0.6, 0.9])
+    make_run(tmp_path / "runs/other", 8, 0, {"train": 1.0, "test": 0.5}, explorer="e3b")
+    assert length_figure(group(find_runs([tmp_path / "runs"]), mixed=False), "title") is None
+
+
+STARTS = {"none": [(464.0, -176.0)] * 2, "random": [(464.0, -176.0), (686.0, -173.0)]}
+
+
+def make_measured_run(folder: Path, steps: int, seed: int, shares: dict[str, float]) -> None:
+    make_run(folder, steps, seed, {"train": 1.0, "test": 0.5}, env="my_way_home_train")
+    rows = [
+        {"explorer": name, "phases": 2, "steps": steps, "per_phase": share, "low": 0, "high": 1, "together": 2 * share}
+        | {"start_cells": float(len(set(STARTS[name])))}
+        for name, share in shares.items()
+    ]
+    write_table(folder / "coverage.csv", rows)
+    write_table(folder / "go_starts.csv", [{"explorer": n, "x": x, "y": y} for n in shares for x, y in STARTS[n]])
+
+
+def test_coverage_and_starts_by_arm(tmp_path: Path) -> None:
+    """The explorers that one run's folder compares belong to arms; what no arm has is left out."""
+    make_run(tmp_path / "runs/k0", 0, 0, {"train": 1.0, "test": 0.5}, env="my_way_home_train")
+    for seed, share in enumerate((0.1, 0.2)):
+        make_measured_run(tmp_path / f"runs/k100_{seed}", 100, seed, {"none": 0.004, "random": share})
+    arms = group(find_runs([tmp_path / "runs"]), mixed=False)
+    baseline, ours = coverage_cells(read_seen(arms))
+    assert baseline == ["baseline (K = 0)", "2", "", "", "1.0 (1.0 to 1.0)"]
+    assert ours[:2] == ["Explore-Go, K = 100, random", "2"]
+    assert ours[2].startswith("15.0% (0.0% to 7")  # Student's factor for two runs is 12.7; no share is below 0
+    assert ours[3].startswith("30% (")
+    assert ours[4] == "2.0 (2.0 to 2.0)"
+    assert main([str(tmp_path / "runs"), f"--out={tmp_path / 'out'}", f"--export={tmp_path / 'copies'}"]) == 0
+    assert (tmp_path / "out/starts_1.png").is_file()
+    assert (tmp_path / "out/starts_2.png").is_file()
+    assert "| baseline (K = 0) | 2 |" in (tmp_path / "out/coverage.md").read_text()
+    assert "Where the agent starts" in (tmp_path / "out/index.html").read_text()
+    again = tmp_path / "again"
+    assert main([str(tmp_path / "copies"), f"--out={again}"]) == 0
+    for name in ("figure.png", "starts_2.png", "coverage.md", "final.csv"):
+        assert (again / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+
+
+def test_a_damaged_coverage_table_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_measured_run(tmp_path / "runs/k100", 100, 0, {"random": 0.1})
+    (tmp_path / "runs/k100/go_starts.csv").write_text("explorer,x,y\nrandom,1,east\n")
+    assert run_verb(main, [str(tmp_path / "runs"), f"--out={tmp_path / 'out'}"]) == 2
+    assert "go_starts.csv beside it cannot be read" in capsys.readouterr().err

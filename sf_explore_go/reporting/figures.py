@@ -85,6 +85,35 @@ def main_figure(arms: Sequence[Arm], title: str) -> Figure:
     return picture
 
 
+def length_figure(arms: Sequence[Arm], title: str) -> Figure | None:
+    """Final success against K, if a report has one explorer and at least three values of K; else None."""
+    lengths = [int(arm.runs[0].config["max_pure_expl_steps"]) for arm in arms]
+    explorers = {arm.runs[0].config["explorer"] for arm in arms if arm.runs[0].config["max_pure_expl_steps"]}
+    if len(set(lengths)) < 3 or len(explorers) != 1:
+        return None
+    picture = Figure(figsize=(6.4, 4.2), layout="constrained")
+    FigureCanvasAgg(picture)
+    axes = picture.subplots()
+    for split, colour in (("train", COLOURS[0]), ("test", COLOURS[2])):
+        means = np.array([bootstrap_interval(arm.final(split), bounds=RATE) for arm in arms])
+        for length, arm in zip(lengths, arms, strict=True):
+            axes.scatter([length] * len(arm.runs), arm.final(split), s=12, color=colour, alpha=0.25, linewidth=0)
+        errors = [means[:, 0] - means[:, 1], means[:, 2] - means[:, 0]]
+        axes.errorbar(
+            lengths, means[:, 0], errors, fmt=f"o{STYLES[split]}", color=colour, capsize=3, label=f"{split} contexts"
+        )
+    axes.set_xticks(lengths)
+    axes.set_xlabel("K: the explore phase lasts 0 to K decisions")
+    axes.set_ylabel("final success rate")
+    axes.set_ylim(-0.03, 1.03)
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title("mean and 95 % interval over seeds; dots are seeds", fontsize=9)
+    axes.legend(frameon=False, loc="lower right")
+    picture.suptitle(title, fontsize=12)
+    return picture
+
+
 def goal_figure(arm: Arm) -> Figure | None:
     """Success by test goal on the map, over all seeds of an arm; None if there is no detail or no map."""
     rates, env = arm.goal_rates(), str(arm.runs[0].config["env"])

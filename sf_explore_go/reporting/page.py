@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from sf_explore_go import __version__
 from sf_explore_go.reporting.runs import Arm
+from sf_explore_go.reporting.starts import HEADERS as COVERAGE_HEADERS
 from sf_explore_go.reporting.tables import HEADERS, cells
 
 # The browser is told to load nothing, so that the page is the same on any machine and tells no one that it is read.
@@ -36,6 +37,12 @@ EXPLANATION = (
     " baseline, ties counting half, with its percentile bootstrap interval."
 )
 
+COVERAGE_EXPLANATION = (
+    "Phases of full length from the training contexts; the agent takes over after a number of decisions that is drawn"
+    " as in training. The last column is the exponential of the entropy of the starting cells: n equally likely cells"
+    " count as n. Means with 95 % intervals over runs."
+)
+
 
 def count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
@@ -56,6 +63,11 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f'<div class="table"><table>{line("th", headers)}{"".join(line("td", row) for row in rows)}</table></div>'
 
 
+def maps(figures: Mapping[str, Figure], what: str) -> str:
+    pictures = "".join(picture(figure, f"{name}: {what}", dpi=100) for name, figure in figures.items())
+    return f'<div class="maps">{pictures}</div>'
+
+
 def run_rows(arms: Sequence[Arm]) -> list[list[str]]:
     """Every run behind the report."""
     rows = []
@@ -70,9 +82,13 @@ def run_rows(arms: Sequence[Arm]) -> list[list[str]]:
 
 
 def page(
-    title: str, arms: Sequence[Arm], rows: Sequence[dict[str, Any]], figure: Figure, maps: Mapping[str, Figure]
+    title: str,
+    arms: Sequence[Arm],
+    rows: Sequence[dict[str, Any]],
+    sections: Mapping[str, Mapping[str, Figure]],
+    coverage: Sequence[Sequence[str]],
 ) -> str:
-    """The whole page as text."""
+    """The whole page as text; `sections` are figures by what they show, and by name."""
     config = arms[0].runs[0].config
     runs = sum(len(arm.runs) for arm in arms)
     actions = arms[0].runs[0].final("test").actions
@@ -81,14 +97,19 @@ def page(
     parts = [
         f"<h1>{html.escape(title)}</h1>",
         f'<p class="lead">{html.escape(lead)}</p>',
-        picture(figure, title),
+        *(picture(figure, name) for name, figure in sections["figure"].items()),
         "<h2>Final success</h2>",
         table(HEADERS, [cells(row) for row in rows]),
         f"<p>{html.escape(EXPLANATION)}</p>",
     ]
-    if maps:
-        pictures = "".join(picture(one, f"{name}: test success by goal", dpi=100) for name, one in maps.items())
-        parts += ["<h2>Where it succeeds on test goals</h2>", f'<div class="maps">{pictures}</div>']
+    if sections["lengths"]:
+        parts += ["<h2>How long the explore phase may be</h2>"]
+        parts += [picture(figure, name) for name, figure in sections["lengths"].items()]
+    if sections["goals"]:
+        parts += ["<h2>Where it succeeds on test goals</h2>", maps(sections["goals"], "test success by goal")]
+    if coverage:
+        parts += ["<h2>Where the agent starts</h2>", maps(sections["starts"], "starts of the go phases")]
+        parts += [table(COVERAGE_HEADERS, coverage), f"<p>{html.escape(COVERAGE_EXPLANATION)}</p>"]
     headers = ("arm", "run", "seed", "frames", "train success (episodes)", "test success (episodes)")
     parts += ["<h2>Runs</h2>", table(headers, run_rows(arms))]
     head = (

@@ -39,6 +39,16 @@ class Run:
         return self.scores[split][max(self.scores[split])]
 
 
+def due_at(row: Score, interval: int) -> int:
+    """The total of frames at which an evaluation stands in a curve: a milestone is made with the first batch after a
+    multiple of the interval, which on a small machine is many frames; any other checkpoint at its own, or at a multiple
+    that it has all but hit."""
+    if row.checkpoint.startswith("milestone_"):
+        return max(row.frames // interval, 1) * interval
+    multiple = round(row.frames / interval) * interval
+    return multiple if abs(row.frames - multiple) <= 0.1 * interval else row.frames
+
+
 @dataclass
 class Arm:
     """All runs that differ in their seed only."""
@@ -47,13 +57,11 @@ class Arm:
     runs: list[Run] = field(default_factory=list)
 
     def curve(self, split: str, interval: int) -> dict[int, list[float]]:
-        """frames -> success rate of each run; evaluations near the same multiple of the interval meet there"""
+        """frames -> success rate of each run; evaluations that were due at the same multiple of the interval meet"""
         points: dict[int, list[float]] = {}
         for run in self.runs:
-            for frames, row in run.scores[split].items():
-                multiple = round(frames / interval) * interval
-                near = abs(frames - multiple) <= 0.1 * interval
-                points.setdefault(multiple if near else frames, []).append(row.success_rate)
+            for row in run.scores[split].values():
+                points.setdefault(due_at(row, interval), []).append(row.success_rate)
         return {frames: points[frames] for frames in sorted(points)}
 
     def final(self, split: str) -> list[float]:

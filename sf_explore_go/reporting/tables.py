@@ -68,5 +68,9 @@ def with_interval(row: dict[str, Any], name: str) -> str:
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    lines = [HEADERS, ["---"] * len(HEADERS), *(cells(row) for row in rows)]
+    return markdown_table(HEADERS, [cells(row) for row in rows])
+
+
+def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headers, ["---"] * len(headers), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
