@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export MPLBACKEND := Agg
 
-.PHONY: help setup demo test test-slow lint format bench clean
+.PHONY: help setup demo test test-slow lint format bench figures clean
 
 help:  ## list the verbs
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,7 +20,7 @@ $(STAMP): requirements.txt requirements-dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
-demo: setup  ## build the scenario, train both arms small and real, draw the curves (10 minutes)
+demo: setup  ## build the scenario, train both arms small and real, draw the curves (half an hour)
 	$(BIN)/python -m sf_explore_go.demo
 
 test: setup lint  ## every quick test (under 10 minutes on 2 cores)
@@ -40,6 +40,9 @@ format: setup  ## let ruff put the code in order
 
 bench: setup  ## speed, as ratios measured side by side in one run
 	$(BIN)/sf-explore-go bench
+
+figures: setup  ## draw every figure and table of docs/results.md again, from the CSVs in docs/results
+	PATH="$(CURDIR)/$(BIN):$$PATH" launch/figures.sh
 
 clean:  ## remove .venv, caches and what demo drew
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info demo_output

@@ -1,7 +1,7 @@
-"""`make demo`: the whole way in a few minutes, without a GPU.
+"""`make demo`: the whole way in half an hour, without a GPU.
 
 Build the scenario and draw it with a few random episodes; train the illustrative CMDP in both arms, evaluate and draw
-the curves; train My Way Home for a short while in both arms. Everything goes through the command line that users have.
+the curves; then the same with the small My Way Home. Everything goes through the command line that users have.
 """
 
 import os
@@ -123,15 +123,19 @@ def illustrative(folder: Path, seeds: int, frames: int) -> None:
     experiment(folder / "runs/illustrative", folder / "illustrative", title, jobs, at_once=2)
 
 
-def my_way_home(folder: Path, seconds: int, episodes: int) -> None:
-    print(
-        f"My Way Home: {seconds} s of training per arm. That is far too short to learn it; it shows that all works ..."
-    )
-    flags = ("--env=my_way_home_train", "--preset=laptop", f"--train_for_seconds={seconds}", "--seed=0")
+def my_way_home(folder: Path, frames: int, episodes: int) -> None:
+    print(f"Small My Way Home: one seed with and without an explore phase, {frames} frames each ...")
+    flags = ("--env=my_way_home_small_train", "--preset=laptop", "--explorer=random", "--seed=1")
+    length = (f"--train_for_env_steps={frames}", f"--milestone_step_freq={frames // 5}")
     jobs = [
-        (f"k{steps}", (*flags, f"--max_pure_expl_steps={steps}"), (f"--episodes={episodes}",)) for steps in (0, 200)
+        (
+            f"k{steps}",
+            (*flags, *length, f"--max_pure_expl_steps={steps}"),
+            ("--checkpoint=all", f"--episodes={episodes}"),
+        )
+        for steps in (0, 100)
     ]
-    title = "My Way Home after a moment of training"
+    title = "Small My Way Home: a short version of docs/results.md"
     experiment(folder / "runs/my_way_home", folder / "my_way_home", title, jobs, at_once=1)
 
 
@@ -141,15 +145,17 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--folder", type=Path, default=Path("demo_output"), help="where everything is written")
     parser.add_argument("--seeds", type=int, default=3, help="seeds of the illustrative CMDP, per arm; 0 leaves it out")
     parser.add_argument("--frames", type=int, default=50_000, help="steps of each of its runs")
-    parser.add_argument("--seconds", type=int, default=60, help="My Way Home, per arm; 0 leaves it out")
-    parser.add_argument("--eval_episodes", type=int, default=24, help="My Way Home, per arm and split")
+    parser.add_argument(
+        "--doom_frames", type=int, default=5_000_000, help="frames of each run of My Way Home; 0 leaves it out"
+    )
+    parser.add_argument("--eval_episodes", type=int, default=32, help="My Way Home, per evaluation and split")
     options = parser.parse_args(argv)
-    require_at_least(options, episodes=1, seeds=0, frames=1000, seconds=0, eval_episodes=1)
+    require_at_least(options, episodes=1, seeds=0, frames=1000, doom_frames=0, eval_episodes=1)
     play_and_draw(options.episodes, options.folder / "map.png")
     if options.seeds:
         illustrative(options.folder, options.seeds, options.frames)
-    if options.seconds:
-        my_way_home(options.folder, options.seconds, options.eval_episodes)
+    if options.doom_frames:
+        my_way_home(options.folder, options.doom_frames, options.eval_episodes)
     print(f"Done. To look around: sf-explore-go tensorboard {options.folder / 'runs'}")
     return 0
 

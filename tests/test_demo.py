@@ -12,16 +12,17 @@ from sf_explore_go.errors import UsageError
 @pytest.mark.timeout(1200)
 def test_demo_trains_both_arms_and_ends_with_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "new"
-    flags = [f"--folder={folder}", "--episodes=2", "--seeds=1", "--frames=1000", "--seconds=20", "--eval_episodes=2"]
+    flags = [f"--folder={folder}", "--episodes=2", "--seeds=1", "--frames=1000", "--doom_frames=30000"]
+    flags.append("--eval_episodes=2")
     assert main(flags) == 0
     for picture in ("map.png", "illustrative/figure.png", "my_way_home/figure.png"):
         assert (folder / picture).read_bytes().startswith(b"\x89PNG")
     out = capsys.readouterr().out
     assert sum(line.startswith("  goal ") for line in out.splitlines()) == 2
-    for run in ("k0_seed0", "k8_seed0", "k0", "k200"):
+    for run in ("k0_seed0", "k8_seed0", "k0", "k100"):
         assert f"  {run}: success " in out
     # a second call draws again, without training again
-    assert main([*flags, "--seconds=0"]) == 0
+    assert main([*flags, "--doom_frames=0"]) == 0
     assert capsys.readouterr().out.count("already there") == 2
 
 

@@ -1,0 +1,45 @@
+"""What docs/results.md shows comes from the CSVs beside it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+FIGURES = Path("docs/figures")
+PUBLISHED = sorted(path for path in FIGURES.rglob("*") if path.suffix in (".png", ".md", ".csv"))
+
+
+@pytest.fixture(scope="module")
+def redrawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("figures")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(["launch/figures.sh", str(folder)], env=os.environ | {"PATH": path}, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize("published", PUBLISHED, ids=str)
+def test_redrawn_it_is_the_same(published: Path, redrawn: Path) -> None:
+    again = redrawn / published.relative_to(FIGURES)
+    if published.suffix == ".png":
+        np.testing.assert_array_equal(imread(again), imread(published))
+    else:
+        assert again.read_text() == published.read_text()
+
+
+def test_nothing_that_can_be_drawn_is_missing(redrawn: Path) -> None:
+    drawn = {path.relative_to(redrawn) for path in redrawn.rglob("*") if path.suffix in (".png", ".md", ".csv")}
+    assert drawn == {path.relative_to(FIGURES) for path in PUBLISHED}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md", "docs/illustrative.md"])
+def test_tables_in_pages_are_the_drawn_ones(page: str) -> None:
+    """Every table of arms in a page stands in one of the reports."""
+    tables = "\n".join(path.read_text() for path in PUBLISHED if path.suffix == ".md").splitlines()
+    lines = Path(page).read_text().splitlines()
+    rows = [line for line in lines if line.startswith(("| baseline (K", "| Explore-Go, K"))]
+    assert rows
+    assert [row for row in rows if row not in tables] == []
