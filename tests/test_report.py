@@ -14,7 +14,7 @@ from sf_explore_go.report import main
 from sf_explore_go.reporting.figures import goal_figure, length_figure
 from sf_explore_go.reporting.runs import Arm, Run, due_at, find_runs, group
 from sf_explore_go.reporting.starts import coverage_cells, read_seen
-from sf_explore_go.reporting.tables import final_rows
+from sf_explore_go.reporting.tables import cells, final_rows
 from sf_explore_go.scores import Score, merge_scores
 
 
@@ -56,6 +56,11 @@ def test_known_means_and_probabilities(tmp_path: Path) -> None:
     assert baseline["test_high"] == pytest.approx(0.4 + 4.302653 * 0.2 / math.sqrt(3), abs=0.02)
     assert ours["p_better_on_test"] == ours["p_better_low"] == ours["p_better_high"] == 1.0
     assert baseline["p_better_on_test"] is None
+    # seed by seed 0.7, 0.4 and 0.4 more
+    half = 4.302653 * math.sqrt(0.03) / math.sqrt(3)
+    assert ours["test_gain"] == pytest.approx(0.5)
+    assert (ours["test_gain_low"], ours["test_gain_high"]) == pytest.approx((0.5 - half, 0.5 + half), abs=0.02)
+    assert baseline["test_gain"] is None
     assert (ours["seeds"], ours["test_episodes"]) == (3, "40")
     # evaluations of different seeds, a few frames apart, meet in one point of the curve
     assert arms[0].curve("test", 100) == {t * 100: pytest.approx([0.05 * t, 0.1 * t, 0.15 * t]) for t in (1, 2, 3, 4)}
@@ -93,6 +98,16 @@ def test_interquartile_mean_leaves_out_the_extremes(tmp_path: Path) -> None:
     (row,) = final_rows(group(find_runs([tmp_path]), mixed=False))
     assert row["test"] == pytest.approx(0.525)
     assert row["test_iqm"] == pytest.approx(0.55)
+
+
+def test_gains_are_of_runs_with_the_same_contexts(tmp_path: Path) -> None:
+    """Seed 1 has no partner; seed 2 has one, but with other contexts; what is left is one pair, without interval."""
+    for seed, steps, rate, context_seed in ((0, 0, 0.5, 7), (2, 0, 0.1, 7), (0, 8, 0.4, 7), (1, 8, 1, 7), (2, 8, 1, 8)):
+        scores = {"train": 1.0, "test": float(rate)}
+        make_run(tmp_path / f"k{steps}_{seed}", steps, seed, scores, context_seed=context_seed)
+    _, ours = final_rows(group(find_runs([tmp_path]), mixed=False))
+    assert ours["test_gain"] == pytest.approx(-0.1)
+    assert cells(ours)[-2] == "-0.100"
 
 
 def test_goals_are_pooled_over_seeds(tmp_path: Path) -> None:

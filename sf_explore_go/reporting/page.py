@@ -33,6 +33,8 @@ EXPLANATION = (
     " mean over seeds; the band and the brackets are 95 % intervals over seeds, from the bootstrap's standard error and"
     " Student's factor for their number. IQM is the interquartile mean: the mean without the best and the worst quarter"
     " of the seeds."
+    " The gain seed by seed is the mean difference in test success between a seed of the arm and the same seed of the"
+    " baseline, which has the same training contexts."
     " P(beats baseline) is the chance that a random seed of the arm has a higher test success than a random seed of the"
     " baseline, ties counting half, with its percentile bootstrap interval."
 )
