@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from launch.tables import PAGES, SHOWN, with_tables
+
 FIGURES = Path("docs/figures")
 PUBLISHED = sorted(path for path in FIGURES.rglob("*") if path.suffix in (".png", ".md", ".csv"))
 
@@ -35,11 +37,21 @@ def test_nothing_that_can_be_drawn_is_missing(redrawn: Path) -> None:
     assert drawn == {path.relative_to(FIGURES) for path in PUBLISHED}
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/results.md", "docs/illustrative.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_tables_in_pages_are_the_drawn_ones(page: str) -> None:
-    """Every table of arms in a page stands in one of the reports."""
-    tables = "\n".join(path.read_text() for path in PUBLISHED if path.suffix == ".md").splitlines()
-    lines = Path(page).read_text().splitlines()
-    rows = [line for line in lines if line.startswith(("| baseline (K", "| Explore-Go, K"))]
-    assert rows
-    assert [row for row in rows if row not in tables] == []
+    text = Path(page).read_text()
+    assert with_tables(text) == text
+    drawn = {row for _, _, table in SHOWN.findall(text) for row in table.splitlines()}
+    rows = {line for line in text.splitlines() if line.startswith(("| baseline (K", "| Explore-Go, K"))}
+    assert rows  # and none of them was typed by hand
+    assert rows <= drawn
+
+
+def test_a_table_is_replaced_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("docs/figures/a").mkdir(parents=True)
+    Path("docs/figures/a/b.md").write_text("| new |\n| --- |\n| 1 |\n")
+    page = "before\n\n<!-- docs/figures/a/b.md -->\n{}\nafter\n\n| other |\n"
+    new = page.format("| new |\n| --- |\n| 1 |\n")
+    assert with_tables(page.format("| old |\n")) == new
+    assert with_tables(page.format("")) == new
