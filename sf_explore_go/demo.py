@@ -93,9 +93,10 @@ def train_and_evaluate(runs: Path, name: str, train_flags: Sequence[str], evalua
         print(f"  {name}: already there")
         return
     begin = time.perf_counter()
-    where = (f"--train_dir={runs}", f"--experiment={name}")
-    command(runs / f"{name}.log", "train", *where, *train_flags)
-    lines = command(runs / f"{name}.log", "evaluate", *where, *evaluate_flags).strip().splitlines()
+    where, log = (f"--train_dir={runs}", f"--experiment={name}"), runs / f"{name}.log"
+    print(f"  {name}: training; watch it with tail -f {log}", flush=True)
+    command(log, "train", *where, *train_flags)
+    lines = command(log, "evaluate", *where, *evaluate_flags).strip().splitlines()
     success = {split: line.split()[2] for line in lines for split in ("train", "test") if line.split()[1:2] == [split]}
     took = f"{time.perf_counter() - begin:.0f} s"
     print(f"  {name}: success {success['train']} on training contexts, {success['test']} on test contexts ({took})")

@@ -21,6 +21,8 @@ def test_demo_trains_both_arms_and_ends_with_pictures(tmp_path: Path, capsys: py
     assert sum(line.startswith("  goal ") for line in out.splitlines()) == 2
     for run in ("k0_seed0", "k8_seed0", "k0", "k100"):
         assert f"  {run}: success " in out
+    assert f"  k100: training; watch it with tail -f {folder / 'runs/my_way_home/k100.log'}" in out
+    assert "frames" in (folder / "runs/my_way_home/k100.log").read_text()
     # a second call draws again, without training again
     assert main([*flags, "--doom_frames=0"]) == 0
     assert capsys.readouterr().out.count("already there") == 2
