@@ -5,6 +5,7 @@ are drawn in map units too, so a small picture is the large one, scaled. Figures
 state, no display, safe in worker processes and threads.
 """
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -157,21 +158,30 @@ def _draw_heat(ax: Axes, heat: NDArray[Any], grid: CellGrid, geometry: Geometry)
         raise ValueError(f"heat has the shape {heat.shape}; cells of {grid.cell} units need {grid.free.shape}")
     if not (heat > 0).any():
         return
-    low, high = float(heat[heat > 0].min()), float(heat.max())
+    low = float(heat[heat > 0].min())
+    top = max(float(heat.max()), 2 * low)
     image = ax.imshow(
         np.ma.masked_less_equal(heat, 0),
         extent=grid.extent,
         origin="lower",
         cmap=VISITS,
-        norm=LogNorm(low, max(high, 2 * low)),
+        norm=LogNorm(low, top),
         zorder=3,
     )
     image.set_clip_path(PathPatch(_floor(geometry), transform=ax.transData))
     scale = ax.inset_axes((1.03, 0.12, 0.026, 0.34))
-    bar = ax.figure.colorbar(image, cax=scale, format="%g")
+    bar = ax.figure.colorbar(image, cax=scale, ticks=_plain_ticks(low, top), format="%g")
+    bar.minorticks_off()
     bar.set_label(f"visits per cell of {grid.cell:g} × {grid.cell:g} units", size=9, color=INK)
     bar.outline.set_visible(False)
     scale.tick_params(labelsize=8.5, colors=INK)
+
+
+def _plain_ticks(low: float, top: float) -> list[float]:
+    """1, 2, 5, 10, 20, 50 ... between two positive numbers; those two if there is none."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(top)) + 1)
+    ticks = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    return [tick for tick in ticks if low <= tick <= top] or [low, top]
 
 
 def _draw_trajectories(ax: Axes, trajectories: Sequence[ArrayLike], phases: Sequence[ArrayLike]) -> list[Artist]:

@@ -251,6 +251,22 @@ def test_trajectories_are_drawn_in_the_colours_of_their_phases() -> None:
         map_image(SCENARIO, trajectories=[line], phases=[[1]])
 
 
+@pytest.mark.parametrize(
+    ("counts", "ticks"),
+    [((27, 130), ["50", "100"]), ((1, 10), ["1", "2", "5", "10"]), ((3, 3), ["5"]), ((21, 49), ["21", "49"])],
+)
+def test_the_scale_of_visits_has_plain_numbers(counts: tuple[int, int], ticks: list[str]) -> None:
+    """Also where it spans less than a power of ten, for which matplotlib would write 6 x 10^1."""
+    heat = free_cells(SCENARIO).visit_counts([(200.0, -230.0)] * counts[0] + [(1040.0, -390.0)] * counts[1])
+    (axes,) = map_figure(SCENARIO, heat=heat).axes[0].child_axes
+    axes.figure.canvas.draw()
+    low, high = axes.get_ylim()
+    shown = [
+        t.get_text() for t in axes.get_yticklabels(which="both") if 0.999 * low < t.get_position()[1] < 1.001 * high
+    ]
+    assert [text for text in shown if text] == ticks
+
+
 def test_heat_lies_where_the_visits_were() -> None:
     grid = free_cells(SCENARIO)
     heat = grid.visit_counts([(200.0, -230.0)] * 9 + [(1040.0, -390.0)])
