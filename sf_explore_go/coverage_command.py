@@ -5,7 +5,6 @@ explorer that acts by itself, by name, and none, with which the agent starts whe
 agent takes over after k ~ Uniform{0..K} decisions of a phase.
 """
 
-import csv
 import json
 import sys
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ from sf_explore_go.monitoring.coverage import Coverage, world_cells
 from sf_explore_go.play import Player
 from sf_explore_go.pretrained import add_run_arguments, chosen_run
 from sf_explore_go.reporting.starts import COVERAGE, GO_STARTS, NONE
+from sf_explore_go.reporting.tables import write_table
 from sf_explore_go.runtime.checkpoints import read_checkpoint
 from sf_explore_go.seeding import derive_seed
 from sf_explore_go.statistics import bootstrap_interval
@@ -192,13 +192,6 @@ def main(argv: Sequence[str]) -> int:
     write_table(out / COVERAGE, rows)
     write_table(out / GO_STARTS, starts)
     return 0
-
-
-def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """`sf-explore-go report`: runs by arm, curves with intervals over seeds, tables, and a page that holds it all."""
 
-import csv
 import json
 import shutil
 import sys
@@ -13,7 +12,7 @@ from sf_explore_go.reporting.figures import goal_figure, length_figure, main_fig
 from sf_explore_go.reporting.page import page
 from sf_explore_go.reporting.runs import Arm, Run, find_runs, group
 from sf_explore_go.reporting.starts import COVERAGE, GO_STARTS, HEADERS, coverage_cells, read_seen, start_figure
-from sf_explore_go.reporting.tables import final_rows, markdown, markdown_table
+from sf_explore_go.reporting.tables import final_rows, markdown, markdown_table, write_table
 from sf_explore_go.scores import BY_GOAL, EVALUATION
 
 OF_THIS_MACHINE = {"train_dir", "cli_args", "command_line", "git_hash", "git_repo_name"}
@@ -36,6 +35,7 @@ def write_report(arms: Sequence[Arm], out: Path, title: str) -> str:
     """All files of the report; returns the table in Markdown."""
     out.mkdir(parents=True, exist_ok=True)
     rows, seen, env = final_rows(arms), read_seen(arms), str(arms[0].runs[0].config["env"])
+    coverage = coverage_cells(seen)
     sections = {
         "figure": {title: main_figure(arms, title)},
         "lengths": {f"{title}, by K": drawn for drawn in [length_figure(arms, title)] if drawn is not None},
@@ -52,12 +52,9 @@ def write_report(arms: Sequence[Arm], out: Path, title: str) -> str:
     tables = markdown(rows)
     (out / "final.md").write_text(tables + "\n")
     if seen:
-        (out / "coverage.md").write_text(markdown_table(HEADERS, coverage_cells(seen)) + "\n")
-    with (out / "final.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    (out / "index.html").write_text(page(title, arms, rows, sections, coverage_cells(seen)), encoding="utf-8")
+        (out / "coverage.md").write_text(markdown_table(HEADERS, coverage) + "\n")
+    write_table(out / "final.csv", rows)
+    (out / "index.html").write_text(page(title, arms, rows, sections, coverage), encoding="utf-8")
     return tables
 
 

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from sf_explore_go.cli import run as run_verb
-from sf_explore_go.coverage_command import write_table
 from sf_explore_go.report import main
 from sf_explore_go.reporting.figures import goal_figure, length_figure
 from sf_explore_go.reporting.runs import Arm, Run, due_at, find_runs, group
 from sf_explore_go.reporting.starts import coverage_cells, read_seen
-from sf_explore_go.reporting.tables import cells, final_rows
+from sf_explore_go.reporting.tables import cells, final_rows, write_table
 from sf_explore_go.scores import Score, merge_scores
 
 

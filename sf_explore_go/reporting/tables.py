@@ -1,6 +1,8 @@
 """The final table of a report. Every number says how many seeds and episodes are behind it."""
 
+import csv
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from sf_explore_go.reporting.runs import SPLITS, Arm, Run
@@ -94,3 +96,11 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [headers, ["---"] * len(headers), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """As CSV, with the keys of the first row as header."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
