@@ -1,29 +1,46 @@
 """How much memory a run takes, so that it can be said before it starts.
 
 Each kind of process is counted with what it has for itself, in the proportional set size that was measured with the
-`laptop` preset (docs/performance.md): pages that processes share are split between them. Rollouts and queues come
-on top.
+`laptop` and `paper` presets (docs/performance.md): pages that processes share are split between them. Rollouts and
+queues come on top, and in a learner the batch that it works on.
 """
 
 import contextlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import psutil
 from sample_factory.algo.utils.env_info import EnvInfo
 
+from sf_explore_go.runtime.fork_server import MOST_WORKERS
+from sf_explore_go.runtime.policies import policy_cfg
 from sf_explore_go.runtime.shared_memory import MIB, SHARED_MEMORY, bytes_needed
 
-MAIN, LEARNER, INFERENCE, ROLLOUT_WORKER, ENGINE = 250 * MIB, 420 * MIB, 300 * MIB, 200 * MIB, 6 * MIB
+MAIN = 310 * MIB  # with the fork server
+LEARNER, INFERENCE, ROLLOUT_WORKER = 350 * MIB, 80 * MIB, 60 * MIB  # with the helpers that they start
+ENGINE = 17 * MIB // 2
+BATCH_COPIES = 8  # of the observations of a batch, as bytes: floats are four, and gradients need what lies between
+IMPORTS = 170 * MIB  # of a worker that is not forked and loads the libraries for itself
 
 
 def memory_needed(cfg: Any, env_info: EnvInfo) -> int:
     """Bytes, of all processes of a training together."""
     engines = cfg.num_workers * cfg.num_envs_per_worker * ENGINE
+    learners = sum(LEARNER + batch_bytes(policy_cfg(cfg, policy), env_info) for policy in range(cfg.num_policies))
     if cfg.serial_mode:
-        return MAIN + LEARNER + engines
-    policies = cfg.num_policies * (LEARNER + cfg.policy_workers_per_policy * INFERENCE)
-    return MAIN + policies + cfg.num_workers * ROLLOUT_WORKER + engines + bytes_needed(cfg, env_info)
+        return MAIN + learners + engines
+    inference_workers = cfg.num_policies * cfg.policy_workers_per_policy
+    workers = inference_workers * INFERENCE + cfg.num_workers * ROLLOUT_WORKER
+    if cfg.num_workers > MOST_WORKERS:
+        workers += (cfg.num_policies + inference_workers + cfg.num_workers) * IMPORTS
+    return MAIN + learners + workers + engines + bytes_needed(cfg, env_info)
+
+
+def batch_bytes(cfg: Any, env_info: EnvInfo) -> int:
+    spaces = env_info.obs_space.spaces.values()
+    observation = sum(int(np.prod(space.shape)) * space.dtype.itemsize for space in spaces)
+    return BATCH_COPIES * cfg.batch_size * observation
 
 
 def tree_memory(root: psutil.Process) -> int:

@@ -12,7 +12,7 @@ from sample_factory.algo.learning.learner_worker import LearnerWorker
 from sample_factory.algo.runners.runner import AlgoObserver, Runner
 from sample_factory.algo.runners.runner_parallel import ParallelRunner
 from sample_factory.algo.runners.runner_serial import SerialRunner
-from sample_factory.algo.utils.env_info import obtain_env_info_in_a_separate_process
+from sample_factory.algo.utils.env_info import EnvInfo, obtain_env_info_in_a_separate_process
 from sample_factory.algo.utils.misc import EPISODIC, LEARNER_ENV_STEPS, TRAIN_STATS, ExperimentStatus
 from sample_factory.cfg.arguments import cfg_dict, preprocess_cfg
 from sample_factory.utils.dicts import iterate_recursively
@@ -30,6 +30,13 @@ from sf_explore_go.runtime.accounting import Frames
 from sf_explore_go.runtime.batcher import ExploreGoBatcher
 from sf_explore_go.runtime.buffers import ExploreGoBufferMgr
 from sf_explore_go.runtime.clock import FrameClock, summary_interval
+from sf_explore_go.runtime.fork_server import (
+    MOST_WORKERS,
+    env_info_from_server,
+    env_info_here,
+    fork_from_server,
+    start_server,
+)
 from sf_explore_go.runtime.learner import ExploreGoLearnerWorker
 from sf_explore_go.runtime.lifeline import tie_to_this_process
 from sf_explore_go.runtime.memory import memory_warning
@@ -84,7 +91,7 @@ class ExploreGoRunner(Runner):
     def init(self) -> Any:
         """Overridden whole: Sample Factory names its buffer manager inside."""
         set_global_cuda_envvars(self.cfg)
-        self.env_info = obtain_env_info_in_a_separate_process(self.cfg)
+        self.env_info = self._obtain_env_info()
         self.reward_shaping = [self.env_info.reward_shaping_scheme] * self.cfg.num_policies
         if not preprocess_cfg(self.cfg, self.env_info):
             return ExperimentStatus.FAILURE
@@ -98,6 +105,9 @@ class ExploreGoRunner(Runner):
         self.buffer_mgr = ExploreGoBufferMgr(self.cfg, self.env_info)
         self._observers_call(AlgoObserver.on_init, self)
         return ExperimentStatus.SUCCESS
+
+    def _obtain_env_info(self) -> EnvInfo:
+        return obtain_env_info_in_a_separate_process(self.cfg)
 
     def _save_cfg(self) -> None:
         save_config(cfg_dict(self.cfg), self.folder)
@@ -308,10 +318,24 @@ class ExploreGoParallelRunner(ParallelRunner, ExploreGoRunner):
     """Workers in processes of their own."""
 
     def init(self) -> Any:
+        if self._forks:
+            start_server()
         status = super().init()
         if status == ExperimentStatus.SUCCESS:
-            tie_to_this_process([*self.processes, *self.sampler.processes])
+            processes = [*self.processes, *self.sampler.processes]
+            tie_to_this_process(processes)
+            if self._forks:
+                fork_from_server(processes)
         return status
+
+    @property
+    def _forks(self) -> bool:
+        return bool(self.cfg.num_workers <= MOST_WORKERS)
+
+    def _obtain_env_info(self) -> EnvInfo:
+        if self._forks and not self.cfg.use_env_info_cache:
+            return env_info_from_server(self.cfg)
+        return super()._obtain_env_info()
 
     def _on_start(self) -> None:
         with children_deaf_to_stop_signals():
@@ -336,6 +360,9 @@ class InOrder(dict):
 
 class ExploreGoSerialRunner(SerialRunner, ExploreGoRunner):
     """Everything in one process, in an order that depends on the seed only."""
+
+    def _obtain_env_info(self) -> EnvInfo:
+        return super()._obtain_env_info() if self.cfg.use_env_info_cache else env_info_here(self.cfg)
 
     def init(self) -> Any:
         status = super().init()

@@ -30,6 +30,17 @@ def test_a_killed_worker_ends_the_run(tmp_path: Path, role: str) -> None:
             assert total_frames(saved) == status.frames
 
 
+def test_a_killed_fork_server_ends_the_run(tmp_path: Path) -> None:
+    with Training(tmp_path) as training:
+        training.wait_until_it_trains()
+        server = psutil.Process(training.worker("learner 0")).ppid()
+        assert psutil.Process(server).ppid() == training.process.pid
+        training.kill(server)
+        assert training.end(within=60) == 1
+        assert "died" in training.stderr
+        assert total_frames(training.checkpoints(0)[-1]) > 0
+
+
 @pytest.mark.parametrize("role", ["learner 0", "rollout 0"])
 def test_a_worker_that_hangs_ends_the_run(tmp_path: Path, role: str) -> None:
     with Training(tmp_path, "--hang_timeout=10") as training:

@@ -5,7 +5,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
+import gymnasium
+import numpy as np
 import psutil
 import pytest
 
@@ -17,18 +20,27 @@ from sf_explore_go.runtime.shared_memory import SHARED_MEMORY
 def needed(tmp_path: Path, *flags: str, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(memory, "bytes_needed", lambda cfg, env_info: 1000)
     cfg = parse_train_args(["--env=my_way_home_train", "--preset=laptop", f"--train_dir={tmp_path}", *flags])
-    return memory.memory_needed(cfg, None)
+    picture = gymnasium.spaces.Box(0, 255, (3, 10, 10), np.uint8)
+    return memory.memory_needed(cfg, SimpleNamespace(obs_space=gymnasium.spaces.Dict(obs=picture)))
 
 
 def test_every_process_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    baseline = ("--max_pure_expl_steps=0", "--num_workers=2", "--num_envs_per_worker=8")
+    baseline = ("--max_pure_expl_steps=0", "--num_workers=2", "--num_envs_per_worker=8", "--batch_size=64")
     one = needed(tmp_path, *baseline, monkeypatch=monkeypatch)
-    hand_made = memory.MAIN + memory.LEARNER + memory.INFERENCE + 2 * memory.ROLLOUT_WORKER + 16 * memory.ENGINE + 1000
+    learner = memory.LEARNER + memory.BATCH_COPIES * 64 * 300
+    hand_made = memory.MAIN + learner + memory.INFERENCE + 2 * memory.ROLLOUT_WORKER + 16 * memory.ENGINE + 1000
     assert one == hand_made
-    with_explorer = needed(tmp_path, "--explorer=e3b", *baseline[1:], monkeypatch=monkeypatch)
-    assert with_explorer - one == memory.LEARNER + memory.INFERENCE
-    more_workers = needed(tmp_path, baseline[0], "--num_workers=3", baseline[2], monkeypatch=monkeypatch)
+    explorer = ("--explorer=e3b", "--explorer_batch_size=32")
+    with_explorer = needed(tmp_path, *explorer, *baseline[1:], monkeypatch=monkeypatch)
+    explorers_learner = memory.LEARNER + memory.BATCH_COPIES * 32 * 300
+    assert with_explorer - one == explorers_learner + memory.INFERENCE
+    more_workers = needed(tmp_path, baseline[0], "--num_workers=3", *baseline[2:], monkeypatch=monkeypatch)
     assert more_workers - one == memory.ROLLOUT_WORKER + 8 * memory.ENGINE
+    many = [
+        needed(tmp_path, baseline[0], f"--num_workers={n}", *baseline[2:], monkeypatch=monkeypatch) for n in (160, 161)
+    ]
+    # 161 rollout workers, a learner and an inference worker that are no longer forked
+    assert many[1] - many[0] == memory.ROLLOUT_WORKER + 8 * memory.ENGINE + 163 * memory.IMPORTS
 
 
 def test_a_sentence_if_there_is_too_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,8 @@ def test_a_signal_to_the_whole_group_stops_in_order(tmp_path: Path) -> None:
 def test_workers_that_are_gone_are_not_waited_for(tmp_path: Path, also_signalled: bool) -> None:
     process = start(tmp_path, "--train_for_env_steps=1000000000")
     wait_for_batches(process, tmp_path, 3)
-    workers = [p for p in psutil.Process(process.pid).children() if "spawn_main" in " ".join(p.cmdline())]
+    (server,) = [p for p in psutil.Process(process.pid).children() if "forkserver" in " ".join(p.cmdline())]
+    workers = server.children()
     if also_signalled:  # first, since a run that has lost all its workers ends at once
         process.send_signal(signal.SIGTERM)
     for worker in workers:
