@@ -7,6 +7,7 @@ Messages travel through queues whose lock a killed worker may have held. Nobody 
 get no more messages, and a thread ends the run if the main thread has come to wait for such a lock.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ import threading
 import time
 from typing import Any
 
+import psutil
 from sample_factory.algo.learning.batcher import Batcher
 from sample_factory.algo.sampling.rollout_worker import RolloutWorker
 from sample_factory.utils.utils import log
@@ -130,9 +132,11 @@ class Supervisor:
                 self._end_without_the_main_thread()
 
     def _end_without_the_main_thread(self) -> None:
+        fates = [fate for component in self._components if (fate := self._fate(component))]
         sys.stderr.write(
-            f"sf-explore-go: the main process has not come on for {MAIN_SECONDS:.0f} s, as when a worker dies with the"
-            " lock of a queue; the run ends with its last periodic checkpoint\n"
+            f"sf-explore-go: {''.join(f'{fate}; ' for fate in fates)}the main process has not come on for"
+            f" {MAIN_SECONDS:.0f} s, as when a worker dies or stops with the lock of a queue;"
+            " the run ends with its last periodic checkpoint\n"
         )
         sys.stderr.flush()
         self._kill(self._components)
@@ -144,6 +148,16 @@ class Supervisor:
         if isinstance(component, Batcher):  # a thread of its learner's process
             component = self._runner.learners[component.policy_id]
         return component.event_loop.process if component.event_loop is not None else None
+
+    def _fate(self, component: Any) -> str | None:
+        """What has become of a worker that does not run any more."""
+        if not self._is_alive(component):
+            return how_it_died(component)
+        process = self._process(component)
+        with contextlib.suppress(psutil.Error):
+            if process is not None and psutil.Process(process.pid).status() == psutil.STATUS_STOPPED:
+                return f"{component.object_id} is stopped"
+        return None
 
     def _is_alive(self, component: Any) -> bool:
         process = self._process(component)

@@ -15,6 +15,11 @@ from tests.faults.training import ROLES, Training, total_frames
 pytestmark = pytest.mark.slow
 
 
+def lock_is_lost(training: Training) -> bool:
+    """The worker was struck in one of the moments in which it held the lock of a queue, which nobody can free."""
+    return "the main process has not come on for 45 s" in training.stderr
+
+
 @pytest.mark.parametrize("role", list(ROLES))
 def test_a_killed_worker_ends_the_run(tmp_path: Path, role: str) -> None:
     with Training(tmp_path) as training:
@@ -24,7 +29,9 @@ def test_a_killed_worker_ends_the_run(tmp_path: Path, role: str) -> None:
         assert "died (SIGKILL)" in training.stderr
         saved = training.checkpoints(0)[-1]
         assert total_frames(saved) > 0
-        if not role.startswith("learner"):  # the learners had time to save what there was
+        if not role.startswith("learner") and not lock_is_lost(
+            training
+        ):  # the learners had time to save what there was
             status = read_status(training.folder)
             assert status is not None
             assert total_frames(saved) == status.frames
@@ -47,7 +54,8 @@ def test_a_worker_that_hangs_ends_the_run(tmp_path: Path, role: str) -> None:
         training.wait_until_it_trains()
         training.kill(training.worker(role), signal.SIGSTOP)
         assert training.end(within=60) == 1
-        assert "gave no sign of life for 10 s (--hang_timeout)" in training.stderr
+        sentence = "is stopped" if lock_is_lost(training) else "gave no sign of life for 10 s (--hang_timeout)"
+        assert sentence in training.stderr
         assert total_frames(training.checkpoints(0)[-1]) > 0
 
 
