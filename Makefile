@@ -41,7 +41,7 @@ format: setup  ## let ruff put the code in order
 bench: setup  ## speed, as ratios measured side by side in one run
 	$(BIN)/sf-explore-go bench
 
-figures: setup  ## draw every figure and table of docs/results.md again, from the CSVs in docs/results
+figures: setup  ## draw every figure and table of docs/ again, from the numbers in docs/results
 	PATH="$(CURDIR)/$(BIN):$$PATH" launch/figures.sh
 
 clean:  ## remove .venv, caches and what demo drew

@@ -6,8 +6,10 @@ and no GPU, and each of them gets its work by message, just as a new interpreter
 """
 
 import multiprocessing
+import os
+import tempfile
 from collections.abc import Iterable
-from multiprocessing import forkserver, resource_tracker
+from multiprocessing import forkserver, resource_tracker, util
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -20,13 +22,26 @@ from sf_explore_go.runtime.stopping import children_deaf_to_stop_signals
 
 CONTEXT = multiprocessing.get_context("forkserver")
 IMPORTED = "sf_explore_go.runtime.imported"
+SOCKET_FOLDER = "SF_EXPLORE_GO_SOCKET_FOLDER"  # variable that tells the server what to remove when it ends
+LONGEST_TMPDIR = 70  # of 107 characters in all; torch adds /torch-shm-dir-123456/manager.sock
 MOST_WORKERS = 160  # Python hands a forked process at most 252 open files; ours have about 30, and one per worker
+
+
+def check_sockets() -> None:
+    """Processes, Python's server and torch's among them, meet at sockets in TMPDIR, whose paths the system limits."""
+    folder = tempfile.gettempdir()
+    if len(folder) > LONGEST_TMPDIR:
+        raise UsageError(
+            f"TMPDIR={folder}: sockets of worker processes stand in it, and its path is too long for them; allowed are"
+            f" {LONGEST_TMPDIR} characters"
+        )
 
 
 def start_server() -> None:
     """Let it import while this process goes on; neither it nor its children see the stop signals."""
     CONTEXT.set_forkserver_preload([IMPORTED])
     resource_tracker.ensure_running()  # before, since Python unblocks signals when it starts this one
+    os.environ[SOCKET_FOLDER] = util.get_temp_dir()
     with children_deaf_to_stop_signals():
         forkserver.ensure_running()
 

@@ -20,7 +20,7 @@ from sf_explore_go.runtime.shared_memory import MIB, SHARED_MEMORY, bytes_needed
 MAIN = 310 * MIB  # with the fork server
 LEARNER, INFERENCE, ROLLOUT_WORKER = 350 * MIB, 80 * MIB, 60 * MIB  # with the helpers that they start
 ENGINE = 17 * MIB // 2
-BATCH_COPIES = 8  # of the observations of a batch, as bytes: floats are four, and gradients need what lies between
+BATCH_COPIES = 16  # of the observations of a batch, as bytes: floats are four, and gradients need what lies between
 IMPORTS = 170 * MIB  # of a worker that is not forked and loads the libraries for itself
 
 

@@ -32,6 +32,7 @@ from sf_explore_go.runtime.buffers import ExploreGoBufferMgr
 from sf_explore_go.runtime.clock import FrameClock, summary_interval
 from sf_explore_go.runtime.fork_server import (
     MOST_WORKERS,
+    check_sockets,
     env_info_from_server,
     env_info_here,
     fork_from_server,
@@ -318,6 +319,7 @@ class ExploreGoParallelRunner(ParallelRunner, ExploreGoRunner):
     """Workers in processes of their own."""
 
     def init(self) -> Any:
+        check_sockets()
         if self._forks:
             start_server()
         status = super().init()
@@ -330,6 +332,7 @@ class ExploreGoParallelRunner(ParallelRunner, ExploreGoRunner):
 
     @property
     def _forks(self) -> bool:
+        """Whether a server makes the workers."""
         return bool(self.cfg.num_workers <= MOST_WORKERS)
 
     def _obtain_env_info(self) -> EnvInfo:

@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from sf_explore_go.runtime.fork_server import (
 from sf_explore_go.runtime.lifeline import tie_to_this_process
 from sf_explore_go.runtime.runner import ExploreGoParallelRunner
 from sf_explore_go.worlds import register_worlds
+from tests.e2e.cli import sf_explore_go
 
 
 def parse(folder: Path, *flags: str) -> Any:
@@ -118,7 +120,7 @@ def blocked_signals(pid: int) -> set[int]:
     return {number for number in range(1, 65) if int(mask, 16) >> (number - 1) & 1}
 
 
-def test_workers_hear_no_stop_signal_and_end_with_the_process_that_asked_for_them() -> None:
+def test_workers_hear_no_stop_signal_and_end_with_the_process_that_asked_for_them(tmp_path: Path) -> None:
     code = (
         "import time\n"
         "from signal_slot.signal_slot import EventLoopProcess\n"
@@ -133,15 +135,36 @@ def test_workers_hear_no_stop_signal_and_end_with_the_process_that_asked_for_the
         "    print(process.pid, flush=True)\n"
         "    time.sleep(1000)\n"
     )
-    main = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    main = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
     assert main.stdout is not None
     worker = psutil.Process(int(main.stdout.readline()))
     server = worker.parent()
     assert server is not None
     assert server.ppid() == main.pid
     assert [blocked_signals(process.pid) & STOP_SIGNALS for process in (server, worker)] == [STOP_SIGNALS] * 2
+    assert list(tmp_path.iterdir())  # the server's socket
     main.kill()
     main.wait()
     main.stdout.close()
     _gone, alive = psutil.wait_procs([worker, server], timeout=30)
     assert alive == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("length", [70, 71])
+def test_a_tmpdir_that_is_too_long_for_sockets_is_refused(tmp_path: Path, length: int) -> None:
+    folder = Path("/tmp", "x" * (length - len("/tmp/")))
+    folder.mkdir()
+    try:
+        flags = ("--env=illustrative_train", "--serial_mode=False", "--num_workers=1", "--num_envs_per_worker=2")
+        where = (f"--train_dir={tmp_path}", "--experiment=run", "--train_for_env_steps=500")
+        result = sf_explore_go("train", *flags, *where, environment={"TMPDIR": str(folder)})
+    finally:
+        shutil.rmtree(folder)
+    if length == 70:
+        assert result.returncode == 0, result.stderr
+    else:
+        assert result.returncode == 2
+        assert f"TMPDIR={folder}: sockets of worker processes stand in it" in result.stderr
+        assert result.stderr.count("\n") == 1

@@ -1,0 +1,90 @@
+"""The tables of docs/performance.md, from what `sf-explore-go bench training --json=FILE` wrote.
+
+python launch/bench_tables.py docs/results/bench_training.json docs/figures/bench_training
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from sf_explore_go.bench_training import ARMS, PRESETS, STOCK, statistic, wasted
+
+NAMES = {
+    STOCK: "stock",
+    "stock x 2": "stock, two policies",
+    "K = 0": "ours, K = 0",
+    "random": "ours, random explorer",
+    "E3B": "ours, E3B",
+}
+KINDS = {
+    "engines": "engines",
+    "rollout": "rollout workers",
+    "inference": "inference",
+    "learner": "learners",
+    "main": "main",
+}
+GB = 2**30
+
+
+def turns_by_arm(rows: Sequence[Mapping], preset: str) -> dict[str, list[dict]]:
+    """arm -> what was measured in each turn"""
+    named = {row["quantity"]: row["detail"] for row in rows}
+    ours = {arm: named[f"{preset} {arm}"]["ours"] for arm in ARMS if arm != STOCK}
+    return {STOCK: named[f"{preset} K = 0"]["stock"]} | ours
+
+
+def median(turns: Sequence[Mapping], key: str) -> float:
+    return float(np.median([turn[key] for turn in turns]))
+
+
+def ratios(turns: Sequence[Mapping], stock: Sequence[Mapping], key: str = "frames_per_second") -> list[float]:
+    return [ours[key] / theirs[key] for ours, theirs in zip(turns, stock, strict=True)]
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in [header, ["---"] * len(header), *rows])
+
+
+def speed_table(arms: Mapping[str, Sequence[dict]]) -> str:
+    header = (
+        "arm", "frames/s", "of stock (range over turns)", "samples/s", "wasted", "updates/s", "lag", "waited",
+        "memory, GB", "first step, s", "of stock",
+    )  # fmt: skip
+    rows = []
+    for arm, turns in arms.items():
+        of_stock = ratios(turns, arms[STOCK])
+        speed = f"**{np.median(of_stock):.2f}** ({min(of_stock):.2f} to {max(of_stock):.2f})" if arm != STOCK else "1"
+        start = float(np.median(ratios(turns, arms[STOCK], "first_step_seconds")))
+        waited = statistic(turns, "version_diff_waited")
+        rows.append((
+            NAMES[arm], f"{median(turns, 'frames_per_second'):,.0f}".replace(",", " "), speed,
+            f"{median(turns, 'samples_per_second'):,.0f}".replace(",", " "), f"{wasted(turns):.1%}",
+            f"{median(turns, 'updates_per_second'):.1f}", statistic(turns, "version_diff_avg"),
+            "" if waited == "-" else waited, f"{median(turns, 'memory') / GB:.2f}",
+            f"{median(turns, 'first_step_seconds'):.1f}", f"{start:.2f}",
+        ))  # fmt: skip
+    return markdown(header, rows)
+
+
+def cores_table(arms: Mapping[str, Sequence[dict]]) -> str:
+    rows = [
+        (NAMES[arm], *(f"{np.median([turn['cores'].get(kind, 0.0) for turn in turns]):.2f}" for kind in KINDS))
+        for arm, turns in arms.items()
+    ]
+    return markdown(("arm", *KINDS.values()), rows)
+
+
+def main(source: Path, folder: Path) -> None:
+    rows = json.loads(source.read_text())["training"]
+    folder.mkdir(parents=True, exist_ok=True)
+    for preset in PRESETS:
+        arms = turns_by_arm(rows, preset)
+        (folder / f"{preset}.md").write_text(speed_table(arms))
+        (folder / f"{preset}_cores.md").write_text(cores_table(arms))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
