@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from sf_explore_go.bench_training import ARMS, PRESETS, STOCK, statistic, wasted
+from sf_explore_go.reporting.tables import markdown_table
 
 NAMES = {
     STOCK: "stock",
@@ -44,10 +45,6 @@ def ratios(turns: Sequence[Mapping], stock: Sequence[Mapping], key: str = "frame
     return [ours[key] / theirs[key] for ours, theirs in zip(turns, stock, strict=True)]
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in [header, ["---"] * len(header), *rows])
-
-
 def speed_table(arms: Mapping[str, Sequence[dict]]) -> str:
     header = (
         "arm", "frames/s", "of stock (range over turns)", "samples/s", "wasted", "updates/s", "lag", "waited",
@@ -66,7 +63,7 @@ def speed_table(arms: Mapping[str, Sequence[dict]]) -> str:
             "" if waited == "-" else waited, f"{median(turns, 'memory') / GB:.2f}",
             f"{median(turns, 'first_step_seconds'):.1f}", f"{start:.2f}",
         ))  # fmt: skip
-    return markdown(header, rows)
+    return markdown_table(header, rows)
 
 
 def cores_table(arms: Mapping[str, Sequence[dict]]) -> str:
@@ -74,7 +71,7 @@ def cores_table(arms: Mapping[str, Sequence[dict]]) -> str:
         (NAMES[arm], *(f"{np.median([turn['cores'].get(kind, 0.0) for turn in turns]):.2f}" for kind in KINDS))
         for arm, turns in arms.items()
     ]
-    return markdown(("arm", *KINDS.values()), rows)
+    return markdown_table(("arm", *KINDS.values()), rows)
 
 
 def main(source: Path, folder: Path) -> None:
@@ -82,8 +79,8 @@ def main(source: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for preset in PRESETS:
         arms = turns_by_arm(rows, preset)
-        (folder / f"{preset}.md").write_text(speed_table(arms))
-        (folder / f"{preset}_cores.md").write_text(cores_table(arms))
+        (folder / f"{preset}.md").write_text(speed_table(arms) + "\n")
+        (folder / f"{preset}_cores.md").write_text(cores_table(arms) + "\n")
 
 
 if __name__ == "__main__":
