@@ -11,6 +11,7 @@ draw() { # NAME TITLE FOLDER...
     sf-explore-go report "$@" --out="$out/$name" --title="$title"
 }
 draw my_way_home_laptop "Small My Way Home on two cores: success on training and test contexts" docs/results/my_way_home_laptop
+draw my_way_home_whole "The whole My Way Home on two cores, one run with E3B" docs/results/my_way_home_whole
 draw illustrative "Illustrative CMDP: success on training colours and on white" docs/results/illustrative
 # K = 0 and K = 8 are those of the 20 seeds above; they lack flags that came later and do nothing here, hence --mixed
 draw illustrative_k "Illustrative CMDP: how long the explore phase may be" docs/results/illustrative docs/results/illustrative_k --mixed
