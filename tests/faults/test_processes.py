@@ -29,9 +29,8 @@ def test_a_killed_worker_ends_the_run(tmp_path: Path, role: str) -> None:
         assert "died (SIGKILL)" in training.stderr
         saved = training.checkpoints(0)[-1]
         assert total_frames(saved) > 0
-        if not role.startswith("learner") and not lock_is_lost(
-            training
-        ):  # the learners had time to save what there was
+        # the learners had time to save what there was
+        if not role.startswith("learner") and not lock_is_lost(training):
             status = read_status(training.folder)
             assert status is not None
             assert total_frames(saved) == status.frames

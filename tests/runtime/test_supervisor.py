@@ -23,7 +23,7 @@ def component(name, number):
     return SimpleNamespace(object_id=name, event_loop=SimpleNamespace(process=its))
 
 supervisor.MAIN_SECONDS = 1.0
-workers = [component("one", None), component("two", signal.SIGKILL), component("three", signal.SIGSTOP)]
+workers = [component(*one) for one in {workers} * [("one", None), ("two", signal.SIGKILL), ("three", signal.SIGSTOP)]]
 runner = SimpleNamespace(components_to_stop=workers, stop_request=SimpleNamespace(signal={signal}))
 supervisor.Supervisor(runner, hang_timeout=0).begin()
 lock = threading.Lock()
@@ -50,11 +50,21 @@ def runner_of(*components: Component) -> Any:
     )
 
 
+def blocked(signal: str, workers: bool) -> subprocess.CompletedProcess[str]:
+    code = BLOCKED_MAIN_THREAD.format(signal=signal, workers=workers)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+
+
 @pytest.mark.parametrize(("signal", "status"), [("None", 1), ("15", 75)])
 def test_a_blocked_main_thread_ends_the_run(signal: str, status: int) -> None:
-    code = BLOCKED_MAIN_THREAD.format(signal=signal)
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    result = blocked(signal, workers=False)
     assert result.returncode == status
+    assert result.stderr.count("\n") == 1
+    assert "the main process has not come on for 1 s" in result.stderr
+
+
+def test_a_blocked_main_thread_says_who_died_or_was_stopped() -> None:
+    result = blocked("None", workers=True)
     sentence = "two died (SIGKILL); three is stopped; the main process has not come on for 1 s"
     assert sentence in result.stderr.splitlines()[0]
 
