@@ -21,7 +21,7 @@ $(STAMP): requirements.txt requirements-dev.txt pyproject.toml
 	touch $@
 
 demo: setup  ## build the scenario, train both arms small and real, draw the curves (half an hour)
-	$(BIN)/python -m sf_explore_go.demo
+	$(BIN)/python -m sf_explore_go.cli.demo
 
 test: setup lint  ## every quick test (under 10 minutes on 2 cores)
 	$(BIN)/python -m pytest -m "not slow"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sf_explore_go.bench_training import ARMS, PRESETS, STOCK, statistic, wasted
+from sf_explore_go.bench.training import ARMS, PRESETS, STOCK, statistic, wasted
 from sf_explore_go.reporting.tables import markdown_table
 
 NAMES = {

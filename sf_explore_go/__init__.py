@@ -1,6 +1,6 @@
 """Explore-Go on Sample Factory: explore first, then go, and generalise further."""
 
-from sf_explore_go.doom.register import register_gymnasium_env
+from sf_explore_go.worlds.doom.register import register_gymnasium_env
 
 __version__ = "0.1.0"
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 
-from sf_explore_go.errors import UsageError
+from sf_explore_go.core.errors import UsageError
 
 EXPLORERS: dict[str, str] = {
     "random": "sf_explore_go.explorers.random:RandomExplorer",
@@ -57,7 +57,7 @@ class LearnedExplorer(Explorer):
 
     @classmethod
     def learner_class(cls) -> type:
-        """A subclass of `sf_explore_go.runtime.learner.ExploreGoLearner`."""
+        """A subclass of `sf_explore_go.training.learner.ExploreGoLearner`."""
         raise NotImplementedError
 
     @classmethod

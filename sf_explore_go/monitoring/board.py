@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from tensorboardX import SummaryWriter
 from tensorboardX.summary import hparams
 
-from sf_explore_go.files import write_json
-from sf_explore_go.scores import BY_GOAL, EVALUATION, Score, read_scores
-from sf_explore_go.worlds import World, world_of
+from sf_explore_go.core.files import write_json
+from sf_explore_go.runs.scores import BY_GOAL, EVALUATION, Score, read_scores
+from sf_explore_go.worlds.registry import World, world_of
 
 Layout = dict[str, dict[str, list[Any]]]
 
@@ -150,7 +150,7 @@ def goal_picture(goals: Sequence[Score], world: World) -> NDArray | None:
     """Success by goal on the map; None where there is nothing to draw, or no map to draw on."""
     if world.kind != "doom" or not goals:
         return None
-    from sf_explore_go.doom.mapview import map_image
+    from sf_explore_go.worlds.doom.mapview import map_image
 
     episodes = sum(row.episodes for row in goals)
     mean = sum(row.success_rate * row.episodes for row in goals) / episodes

@@ -10,9 +10,9 @@ from collections import deque
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sf_explore_go.doom.geometry import CellGrid, free_cells
-from sf_explore_go.grid.illustrative import ON_CROSS
-from sf_explore_go.worlds import World
+from sf_explore_go.worlds.doom.geometry import CellGrid, free_cells
+from sf_explore_go.worlds.grid.illustrative import ON_CROSS
+from sf_explore_go.worlds.registry import World
 
 PHASES_KEPT = 200
 

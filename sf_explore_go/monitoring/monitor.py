@@ -14,12 +14,12 @@ from sample_factory.algo.runners.runner import AlgoObserver
 from sample_factory.utils.utils import experiment_dir, log
 from signal_slot.signal_slot import EventLoopObject, Timer
 
-from sf_explore_go.errors import UsageError
-from sf_explore_go.monitoring.background import BackgroundEvaluation
+from sf_explore_go.core.errors import UsageError
+from sf_explore_go.evaluation.background import BackgroundEvaluation
 from sf_explore_go.monitoring.board import EvaluationBoard, board_lock, describe_run
-from sf_explore_go.monitoring.console import LiveLine
 from sf_explore_go.monitoring.progress import Progress, seconds_left
-from sf_explore_go.runtime.stopping import StopRequest
+from sf_explore_go.processes.console import LiveLine
+from sf_explore_go.processes.stopping import StopRequest
 
 LOCK_SECONDS = 30.0
 LINE_SECONDS = 1.0

@@ -9,10 +9,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from sf_explore_go.doom.register import ENVS
-from sf_explore_go.doom.scenario import load_scenario
+from sf_explore_go.core.statistics import bootstrap_interval, interquartile_mean
 from sf_explore_go.reporting.runs import Arm
-from sf_explore_go.statistics import bootstrap_interval, interquartile_mean
+from sf_explore_go.worlds.doom.register import ENVS
+from sf_explore_go.worlds.doom.scenario import load_scenario
 
 COLOURS = ("#4d4d4d", "#0072b2", "#d55e00", "#009e73", "#cc79a7")
 STYLES = {"train": "-", "test": "--"}
@@ -119,7 +119,7 @@ def goal_figure(arm: Arm) -> Figure | None:
     rates, env = arm.goal_rates(), str(arm.runs[0].config["env"])
     if not rates or env not in ENVS:
         return None
-    from sf_explore_go.doom.mapview import map_figure
+    from sf_explore_go.worlds.doom.mapview import map_figure
 
     scenario = load_scenario(ENVS[env][0])
     episodes = sum(count for _, count in rates.values())

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sf_explore_go.errors import UsageError
-from sf_explore_go.scores import BY_GOAL, EVALUATION, Score, read_scores
+from sf_explore_go.core.errors import UsageError
+from sf_explore_go.runs.scores import BY_GOAL, EVALUATION, Score, read_scores
 
 SPLITS = ("train", "test")
 # flags in which the runs of one report may differ

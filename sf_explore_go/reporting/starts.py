@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from sf_explore_go.doom.register import ENVS
-from sf_explore_go.doom.scenario import load_scenario
-from sf_explore_go.errors import UsageError
+from sf_explore_go.core.errors import UsageError
+from sf_explore_go.core.statistics import bootstrap_interval
 from sf_explore_go.reporting.runs import Arm
-from sf_explore_go.statistics import bootstrap_interval
+from sf_explore_go.worlds.doom.register import ENVS
+from sf_explore_go.worlds.doom.scenario import load_scenario
 
 COVERAGE, GO_STARTS = "coverage.csv", "go_starts.csv"
 NONE = "none"  # the explorer of the baseline
@@ -89,8 +89,8 @@ def start_figure(name: str, seen: Seen, env: str) -> Figure | None:
     """Where the go phases start, on the map; None for a world without one."""
     if env not in ENVS:
         return None
-    from sf_explore_go.doom.geometry import free_cells
-    from sf_explore_go.doom.mapview import map_figure
+    from sf_explore_go.worlds.doom.geometry import free_cells
+    from sf_explore_go.worlds.doom.mapview import map_figure
 
     scenario = load_scenario(ENVS[env][0])
     cells = free_cells(scenario)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sf_explore_go.core.statistics import Interval, bootstrap_interval, improvement_interval, interquartile_mean
 from sf_explore_go.reporting.runs import SPLITS, Arm, Run
-from sf_explore_go.statistics import Interval, bootstrap_interval, improvement_interval, interquartile_mean
 
 RATE, GAIN = (0.0, 1.0), (-1.0, 1.0)
 NOTHING = (None, None, None)

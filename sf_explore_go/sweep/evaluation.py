@@ -5,7 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from sf_explore_go.errors import UsageError
+from sf_explore_go.core.errors import UsageError
 from sf_explore_go.sweep.local import PROGRAM
 from sf_explore_go.sweep.plan import Run, Sweep
 from sf_explore_go.sweep.state import is_finished, last_error, run_folder
@@ -39,7 +39,7 @@ def _evaluate(sweep: Sweep, run: Run) -> str:
 
 def report_sweep(sweep: Sweep) -> int:
     """Figure and tables of the finished and evaluated runs; 0 if those are all."""
-    from sf_explore_go import report
+    from sf_explore_go.reporting import report
 
     ready = [run for run in sweep.runs if is_finished(sweep, run)]
     folders = [run_folder(sweep, run) for run in ready if (run_folder(sweep, run) / "evaluation.csv").is_file()]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TextIO
 
-from sf_explore_go.runtime.status import EXIT_INTERRUPTED, FINISHED, RUNNING
+from sf_explore_go.monitoring.status import EXIT_INTERRUPTED, FINISHED, RUNNING
 from sf_explore_go.sweep.plan import Resources, Run, Sweep
 from sf_explore_go.sweep.state import (
     RunState,
@@ -116,7 +116,7 @@ class LocalSweep:
         try:
             with log.open("ab") as file:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "sf_explore_go.sweep.start", str(lock), *self.sweep.train_command(run)],
+                    [sys.executable, "-m", "sf_explore_go.cli.start", str(lock), *self.sweep.train_command(run)],
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=file,

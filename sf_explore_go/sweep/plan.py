@@ -25,7 +25,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from sf_explore_go.errors import UsageError
+from sf_explore_go.core.errors import UsageError
 
 REQUIRED = ("name", "env", "preset", "seeds", "arms", "resources")
 TABLES = ("flags", "arms", "resources", "environment", "evaluate", "report")
@@ -207,7 +207,7 @@ def _runs(content: dict[str, Any], seeds: Sequence[int]) -> list[Run]:
 
 def _checked_budget(arm: str, words: Sequence[str]) -> int:
     """Let the training itself judge the flags; its total of frames."""
-    from sf_explore_go.config import parse_train_args  # torch and Sample Factory: only once the file looks right
+    from sf_explore_go.config.flags import parse_train_args  # torch and Sample Factory: only once the file looks right
 
     logging.disable()  # Sample Factory remarks on every command line that it parses
     try:
@@ -227,7 +227,7 @@ def _environment(table: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _evaluate_flags(table: Mapping[str, Any]) -> tuple[str, ...]:
-    from sf_explore_go.evaluate import make_parser
+    from sf_explore_go.cli.evaluate import make_parser
 
     words = _switches(table, "evaluate", refused=("experiment", "train_dir"))
     make_parser().parse_args(["--experiment=any", *words])
@@ -235,7 +235,7 @@ def _evaluate_flags(table: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _report_flags(table: Mapping[str, Any]) -> tuple[str, ...]:
-    from sf_explore_go.report import make_parser
+    from sf_explore_go.reporting.report import make_parser
 
     words = _switches(table, "report", refused=("out",))
     make_parser().parse_args(["any", *words])

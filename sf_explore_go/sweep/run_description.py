@@ -12,7 +12,7 @@ from typing import Any
 
 from sample_factory.launcher.run_description import Experiment, ParamGrid, RunDescription
 
-from sf_explore_go.errors import UsageError
+from sf_explore_go.core.errors import UsageError
 from sf_explore_go.sweep.plan import Sweep, read_sweep
 
 VARIABLE = "SF_EXPLORE_GO_SWEEP"

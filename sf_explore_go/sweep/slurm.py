@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sf_explore_go.errors import UsageError
-from sf_explore_go.files import write_json
-from sf_explore_go.runtime.status import RUNNING
+from sf_explore_go.core.errors import UsageError
+from sf_explore_go.core.files import write_json
+from sf_explore_go.monitoring.status import RUNNING
 from sf_explore_go.sweep.plan import Resources, Run, Sweep
 from sf_explore_go.sweep.state import QUEUED, STOPPED_BY_SIGNAL, exit_file, is_finished, log_file
 

@@ -9,8 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sf_explore_go.errors import UsageError
-from sf_explore_go.runtime.status import EXIT_INTERRUPTED, FAILED, FINISHED, INTERRUPTED, RUNNING, Status, read_status
+from sf_explore_go.core.errors import UsageError
+from sf_explore_go.monitoring.status import (
+    EXIT_INTERRUPTED,
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    RUNNING,
+    Status,
+    read_status,
+)
 from sf_explore_go.sweep.plan import Run, Sweep
 
 WAITING, QUEUED, BROKEN = "waiting", "queued", "broken"  # broken: killed while it was running; it can be resumed

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sf_explore_go.runtime.checkpoints import checkpoints_in
+from sf_explore_go.runs.checkpoints import checkpoints_in
 from tests.e2e.cli import sf_explore_go
 from tests.faults.training import GRID, Training, total_frames
 

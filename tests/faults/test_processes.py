@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sf_explore_go.runtime.status import EXIT_INTERRUPTED, read_status
+from sf_explore_go.monitoring.status import EXIT_INTERRUPTED, read_status
 from tests.e2e.cli import sf_explore_go
 from tests.faults.training import ROLES, Training, total_frames
 

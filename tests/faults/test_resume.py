@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import torch
 
-from sf_explore_go.config import parse_train_args
-from sf_explore_go.runtime.checkpoints import checkpoints_in, read_checkpoint
-from sf_explore_go.train import make_runner
-from sf_explore_go.worlds import register_worlds
+from sf_explore_go.cli.train import make_runner
+from sf_explore_go.config.flags import parse_train_args
+from sf_explore_go.runs.checkpoints import checkpoints_in, read_checkpoint
+from sf_explore_go.worlds.registry import register_worlds
 from tests.e2e.cli import sf_explore_go, train
 from tests.faults.training import GRID
 

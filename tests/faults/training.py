@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 
-from sf_explore_go.doctor import SEMAPHORE, orphaned_segments
-from sf_explore_go.runtime.checkpoints import checkpoints_in, read_checkpoint
-from sf_explore_go.runtime.status import read_status
+from sf_explore_go.cli.doctor import SEMAPHORE, orphaned_segments
+from sf_explore_go.monitoring.status import read_status
+from sf_explore_go.runs.checkpoints import checkpoints_in, read_checkpoint
 
 GRID = (
     "--env=illustrative_train", "--preset=illustrative", "--serial_mode=False", "--num_workers=2",

@@ -6,9 +6,9 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboardX import SummaryWriter
 
 from sf_explore_go.monitoring.board import LAYOUT, board_folder, board_lock, describe_run, show_evaluations
-from sf_explore_go.scores import merge_scores
+from sf_explore_go.runs.scores import merge_scores
 from tests.monitoring.events import accumulate, scalars_of
-from tests.test_report import make_score
+from tests.reporting.test_report import make_score
 
 CFG = {"env": "illustrative_train", "learning_rate": 1e-4, "seed": 3, "explorer": "random"}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sf_explore_go.runtime.status import FINISHED, INTERRUPTED, RUNNING, Status, read_status
+from sf_explore_go.monitoring.status import FINISHED, INTERRUPTED, RUNNING, Status, read_status
 from sf_explore_go.sweep.plan import Run, Sweep, read_sweep
 from sf_explore_go.sweep.state import holder, is_finished, is_locked, lock_file, run_folder
 from tests.e2e.cli import sf_explore_go

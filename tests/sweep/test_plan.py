@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sf_explore_go.config import parse_train_args
-from sf_explore_go.errors import UsageError
-from sf_explore_go.sweep.command import main
+from sf_explore_go.cli.sweep import main
+from sf_explore_go.config.flags import parse_train_args
+from sf_explore_go.core.errors import UsageError
 from sf_explore_go.sweep.plan import flag_words, parse_seeds, read_sweep
 from tests.sweep.sweeps import GRID, small_sweep, write
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sf_explore_go.config import parse_train_args
-from sf_explore_go.errors import UsageError
-from sf_explore_go.runtime.status import FINISHED, read_status
+from sf_explore_go.config.flags import parse_train_args
+from sf_explore_go.core.errors import UsageError
+from sf_explore_go.monitoring.status import FINISHED, read_status
 from sf_explore_go.sweep import run_description
 from tests.sweep.sweeps import write
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from sf_explore_go.errors import UsageError
-from sf_explore_go.runtime.status import FINISHED, INTERRUPTED, RUNNING, Status, read_status
+from sf_explore_go.cli.sweep import main
+from sf_explore_go.core.errors import UsageError
+from sf_explore_go.monitoring.status import FINISHED, INTERRUPTED, RUNNING, Status, read_status
 from sf_explore_go.sweep import slurm
-from sf_explore_go.sweep.command import main
 from sf_explore_go.sweep.plan import Resources, Sweep
 from tests.e2e.cli import sf_explore_go
 from tests.sweep import cluster

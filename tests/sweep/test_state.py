@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from sf_explore_go.runtime.status import FAILED, FINISHED, INTERRUPTED, RUNNING, Part, Status, write_status
+from sf_explore_go.monitoring.status import FAILED, FINISHED, INTERRUPTED, RUNNING, Part, Status, write_status
 from sf_explore_go.sweep.local import default_parallel, gpus_of
 from sf_explore_go.sweep.plan import Resources, Sweep
 from sf_explore_go.sweep.state import (

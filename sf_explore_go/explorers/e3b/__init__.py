@@ -4,7 +4,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from sf_explore_go.errors import UsageError
+from sf_explore_go.core.errors import UsageError
 from sf_explore_go.explorers.base import LearnedExplorer
 from sf_explore_go.explorers.e3b.arguments import check_e3b_args
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from sample_factory.utils.utils import str2bool
 
-from sf_explore_go.errors import UsageError
+from sf_explore_go.core.errors import UsageError
 
 
 def add_e3b_args(parser: argparse.ArgumentParser) -> None:

@@ -15,13 +15,13 @@ from sample_factory.algo.utils.shared_buffers import policy_device
 from sample_factory.algo.utils.tensor_dict import TensorDict, shallow_recursive_copy
 from torch import Tensor
 
-from sf_explore_go.errors import UsageError
+from sf_explore_go.core.errors import UsageError
+from sf_explore_go.core.seeding import derive_seed
 from sf_explore_go.explorers.e3b.elliptical import EpisodicBonus, PhaseSteps
 from sf_explore_go.explorers.e3b.inverse_dynamics import InverseDynamics
 from sf_explore_go.explorers.e3b.running_std import RunningStd
-from sf_explore_go.phases.trajectories import ENV_INDEX, PHASE_INDEX, PHASE_STEP
-from sf_explore_go.runtime.learner import ExploreGoLearner
-from sf_explore_go.seeding import derive_seed
+from sf_explore_go.phases.rollouts import ENV_INDEX, PHASE_INDEX, PHASE_STEP
+from sf_explore_go.training.learner import ExploreGoLearner
 
 STATE_KEY = "e3b"  # of a checkpoint
 PHASES_TO_AVERAGE = 100  # for the metric of phase lengths

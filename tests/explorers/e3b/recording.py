@@ -9,12 +9,12 @@ from sample_factory.algo.utils.misc import ExperimentStatus
 from sample_factory.envs.env_utils import register_env
 from torch import Tensor
 
+from sf_explore_go.cli.train import make_runner
 from sf_explore_go.explorers.e3b import E3BExplorer
 from sf_explore_go.explorers.e3b.elliptical import EpisodicBonus, PhaseSteps
 from sf_explore_go.explorers.e3b.learner import E3BLearner
-from sf_explore_go.train import make_runner
-from sf_explore_go.worlds import register_worlds
-from tests.runtime.recording import ENV_NAME, make_cfg, make_counting_env
+from sf_explore_go.worlds.registry import register_worlds
+from tests.training.recording import ENV_NAME, make_cfg, make_counting_env
 
 EXPLORER = "--explorer=tests.explorers.e3b.recording:RecordingE3B"
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sf_explore_go.bench_e3b import Update, our_arm, per_step_bonuses, update_in_place, update_with_new_arrays
+from sf_explore_go.bench.e3b import Update, our_arm, per_step_bonuses, update_in_place, update_with_new_arrays
 from sf_explore_go.explorers.e3b.elliptical import MAX_SQUARED_LENGTH, EpisodicBonus, PhaseSteps
 from tests.explorers.e3b.reference import by_phase, direct_bonuses, expected_bonuses, make_batches
 

@@ -4,8 +4,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from sf_explore_go.config import parse_train_args
-from sf_explore_go.errors import UsageError
+from sf_explore_go.config.flags import parse_train_args
+from sf_explore_go.core.errors import UsageError
 from sf_explore_go.explorers.base import resolve_explorer
 from sf_explore_go.explorers.e3b import E3BExplorer
 from sf_explore_go.explorers.e3b.learner import E3BLearner

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from sf_explore_go.config import parse_train_args
+from sf_explore_go.config.flags import parse_train_args
 from sf_explore_go.explorers.e3b.inverse_dynamics import InverseDynamics, InverseModel, action_sizes
-from sf_explore_go.worlds import register_worlds
+from sf_explore_go.worlds.registry import register_worlds
 
 VECTOR = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (6,), np.float32))
 IMAGE = gym.spaces.Dict(obs=gym.spaces.Box(0, 255, (3, 36, 64), np.uint8))

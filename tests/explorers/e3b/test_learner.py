@@ -15,13 +15,13 @@ from sample_factory.envs.env_utils import register_env
 from sample_factory.model.model_utils import get_rnn_size
 from sample_factory.utils.attr_dict import AttrDict
 
-from sf_explore_go.errors import UsageError
+from sf_explore_go.core.errors import UsageError
 from sf_explore_go.explorers.e3b.learner import E3BLearner
-from sf_explore_go.runtime.accounting import FrameCounter
-from sf_explore_go.runtime.buffers import add_phase_tensors
-from sf_explore_go.worlds import register_worlds
+from sf_explore_go.training.accounting import FrameCounter
+from sf_explore_go.training.buffers import add_phase_tensors
+from sf_explore_go.worlds.registry import register_worlds
 from tests.explorers.e3b.reference import direct_bonuses
-from tests.runtime.recording import ENV_NAME, make_cfg, make_counting_env
+from tests.training.recording import ENV_NAME, make_cfg, make_counting_env
 
 ROLLOUTS, STEPS = 4, 8
 METRICS = {

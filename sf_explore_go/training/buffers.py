@@ -1,0 +1,73 @@
+"""Shared memory for rollouts: how many buffers there are, and what a learned explorer adds to them."""
+
+import copy
+import math
+from typing import Any
+
+import torch
+from sample_factory.algo.utils.env_info import EnvInfo
+from sample_factory.algo.utils.rl_utils import total_num_agents, trajectories_per_training_iteration
+from sample_factory.algo.utils.shared_buffers import BufferMgr, init_tensor
+from sample_factory.algo.utils.tensor_dict import TensorDict
+
+from sf_explore_go.phases.rollouts import PHASE_TENSORS
+from sf_explore_go.training.accounting import FrameCounter
+from sf_explore_go.training.policies import policy_cfg
+
+
+def buffers_needed(cfg: Any, env_info: EnvInfo) -> int:
+    """How many rollout buffers a run with two phases needs so that it can never deadlock.
+
+    Let A be the actors, P the policies and I the rollouts of one training iteration, of the policy that takes more.
+    Actors hold at most one open rollout per policy, A * P in all. A batcher that holds I rollouts turns them into a
+    batch and frees them as soon as its learner has a batch slot, which it always gets again; so only sets of less than
+    I, at most P * (I - 1) rollouts, can wait for others. An actor that needs a buffer holds less than P. Hence with
+    A * P + P * (I - 1) buffers some buffer is free, or will be without any actor's help. The rest lets actors go on
+    while learners work, as much as Sample Factory grants: one more set for the actors, or the batches that may
+    accumulate.
+    """
+    actors = total_num_agents(cfg, env_info)
+    per_iteration = max(trajectories_per_training_iteration(policy_cfg(cfg, p)) for p in range(cfg.num_policies))
+    waiting = cfg.num_policies * per_iteration
+    return actors * cfg.num_policies + max(actors, waiting * cfg.num_batches_to_accumulate)
+
+
+def buffers_allocated(cfg: Any, env_info: EnvInfo) -> int:
+    """How many rollout buffers a run has: Sample Factory's number, and with an explore phase what that needs."""
+    actors, per_batch = total_num_agents(cfg, env_info), trajectories_per_training_iteration(cfg) * cfg.num_policies
+    sets = 2 if cfg.async_rl or cfg.num_policies > 1 else 1
+    return max(sets * actors, batches_to_accumulate(cfg, env_info) * per_batch)
+
+
+def batches_to_accumulate(cfg: Any, env_info: EnvInfo) -> int:
+    """The one number through which Sample Factory's count of buffers can be made larger."""
+    if cfg.max_pure_expl_steps > 0:
+        per_batch = trajectories_per_training_iteration(cfg) * cfg.num_policies
+        return math.ceil(buffers_needed(cfg, env_info) / per_batch)
+    return int(cfg.num_batches_to_accumulate) if cfg.async_rl else 1
+
+
+def add_phase_tensors(tensors: TensorDict, device: Any, *, share: bool) -> None:
+    """Room for the environment's index and the place in the phase of each step, shaped like the done flags."""
+    for name in PHASE_TENSORS:
+        tensors[name] = init_tensor(list(tensors["dones"].shape), torch.int32, [], device, share)
+
+
+class ExploreGoBufferMgr(BufferMgr):
+    """Sample Factory's buffers plus the frame counter; with an explore phase, as many as two phases need."""
+
+    def __init__(self, cfg: Any, env_info: EnvInfo) -> None:
+        if cfg.max_pure_expl_steps > 0:
+            # The parent class allocates while it is made and knows one number of its own that only grows the count:
+            # the batches that may accumulate. So it is given a larger one, and the true one is put back below.
+            sizing = copy.copy(cfg)
+            sizing.num_batches_to_accumulate = batches_to_accumulate(cfg, env_info)
+            super().__init__(sizing, env_info)
+            self.cfg = cfg
+            self.max_batches_to_accumulate = cfg.num_batches_to_accumulate
+        else:
+            super().__init__(cfg, env_info)
+        if cfg.num_policies > 1:
+            for device, tensors in self.traj_tensors_torch.items():
+                add_phase_tensors(tensors, device, share=not cfg.serial_mode)
+        self.frames = FrameCounter(cfg.num_workers, share=not cfg.serial_mode)

@@ -1,0 +1,32 @@
+"""The settings of each policy: the agent has those of the run, the explorer may have some of its own."""
+
+from typing import Any
+
+from sf_explore_go.core.seeding import derive_seed
+from sf_explore_go.training.actor import AGENT
+
+# Flags of which there is a second one for the explorer, e.g. --explorer_batch_size, with their type and unit.
+EXPLORERS_OWN: dict[str, tuple[type, str]] = {
+    "batch_size": (int, "decisions"),
+    "num_batches_per_epoch": (int, "batches"),
+    "num_epochs": (int, "epochs"),
+    "learning_rate": (float, "number"),
+    "gamma": (float, "number"),
+    "exploration_loss_coeff": (float, "number"),
+}
+
+
+def policy_cfg(cfg: Any, policy_id: int) -> Any:
+    """The configuration that a policy's batcher and learner work with.
+
+    The agent learns with the run's seed, as in Sample Factory; the explorer with one of its own.
+    """
+    if policy_id == AGENT:
+        return cfg
+    own = type(cfg)(cfg)
+    own.seed = derive_seed(cfg.seed, "learner", policy_id)
+    own.adv_std_memory = 0.0  # a bonus comes at every step, so there are no batches without reward
+    for name in EXPLORERS_OWN:
+        if cfg[f"explorer_{name}"] is not None:
+            own[name] = cfg[f"explorer_{name}"]
+    return own
