@@ -29,10 +29,11 @@ test: setup lint  ## every quick test (under 10 minutes on 2 cores)
 test-slow: setup  ## faults, soaks and other long tests (under 40 minutes)
 	$(BIN)/python -m pytest -m slow
 
-lint: setup  ## ruff and mypy; a finding fails the build
+lint: setup  ## ruff, mypy and the order of the rooms; a finding fails the build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 format: setup  ## let ruff put the code in order
 	$(BIN)/ruff check --fix .
@@ -45,4 +46,4 @@ figures: setup  ## draw every figure and table of docs/ again, from the numbers 
 	PATH="$(CURDIR)/$(BIN):$$PATH" launch/figures.sh
 
 clean:  ## remove .venv, caches and what demo drew
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info demo_output
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis build dist *.egg-info demo_output

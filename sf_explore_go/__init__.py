@@ -2,6 +2,6 @@
 
 from sf_explore_go.worlds.doom.register import register_gymnasium_env
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 register_gymnasium_env()

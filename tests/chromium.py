@@ -1,4 +1,7 @@
-"""A headless Chromium, spoken to over its own pipe, so that no package is needed: what a page shows and asks for."""
+"""A headless Chromium, spoken to over its own pipe, so that no package is needed: what a page shows and asks for.
+
+Where Chromium is missing, root installs it on the system (system_packages.py); for anybody else the test is skipped.
+"""
 
 import base64
 import json
@@ -11,29 +14,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import pytest
-
-
-def require_chromium() -> str:
-    """Path of Debian's chromium; it is installed if it is missing and we may, else the test is skipped, saying why."""
-    if shutil.which("chromium") is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        for words in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]):
-            subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=600)
-    found = shutil.which("chromium")
-    if found is None:
-        pytest.skip("chromium is not installed, and only root may install it (apt-get install chromium)")
-    return found
+from tests.system_packages import require
 
 
 class Browser:
     """One page. `requests` holds every address that was asked for, `errors` what went wrong on the page."""
 
     def __init__(self, width: int = 1280, height: int = 900) -> None:
+        require(["chromium"], ["chromium"])
         self._profile = tempfile.mkdtemp()
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
         words = [
-            require_chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
             "--remote-debugging-pipe", f"--user-data-dir={self._profile}", f"--window-size={width},{height}",
             "--no-first-run", "--disable-extensions", "--disable-background-networking", "about:blank",
         ]  # fmt: skip

@@ -23,10 +23,10 @@ from sample_factory.algo.utils.misc import LEARNER_ENV_STEPS, TRAIN_STATS, Exper
 
 from sf_explore_go.config.flags import parse_train_args
 from sf_explore_go.processes.console import QUIET, set_up_console
+from sf_explore_go.training.environments import prepare_world, register_worlds
 from sf_explore_go.training.memory import memory_needed, tree_memory, tree_shared_memory
 from sf_explore_go.training.runner import ExploreGoParallelRunner
 from sf_explore_go.training.shared_memory import bytes_needed
-from sf_explore_go.worlds.registry import prepare_world, register_worlds
 
 WARM_UP_SECONDS = 6.0  # after the first training step
 LOOK_SECONDS = 0.25

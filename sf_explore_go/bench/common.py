@@ -152,7 +152,7 @@ STOCK = {  # what the other arm is
 
 def make_parser() -> ArgumentParser:
     parser = ArgumentParser(
-        prog="sf-explore-go bench", description="Speed, as ratios measured side by side in one run."
+        prog="sf-explore-go bench", description="Measure speed as ratios, with both sides in the same run."
     )
     parser.add_argument(
         "names",
@@ -162,9 +162,9 @@ def make_parser() -> ArgumentParser:
     )
     parser.add_argument("--turns", type=int, default=5, help="how often the arms take turns (5)")
     parser.add_argument(
-        "--quick", action="store_true", help="a tenth of the work, 5 minutes: shows that it runs, not how fast"
+        "--quick", action="store_true", help="a tenth of the work, in 5 minutes: shows that it runs, not how fast"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every number there")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all numbers to this file")
     return parser
 
 
@@ -182,7 +182,7 @@ def format_table(name: str, rows: Sequence[Row]) -> str:
 def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
     if unknown := [name for name in options.names if name not in BENCHMARKS]:
-        raise UsageError(f"bench {unknown[0]}: allowed are {', '.join(BENCHMARKS)}")
+        raise UsageError(f"bench {unknown[0]}: it must be one of {', '.join(BENCHMARKS)}")
     require_at_least(options, turns=1)
     target = options.json.absolute() if options.json else None
     if target and not target.parent.is_dir():

@@ -9,7 +9,6 @@ change what a decision costs, and no episode ends early.
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -22,12 +21,13 @@ from sample_factory.algo.utils.rl_utils import prepare_and_normalize_obs
 from sample_factory.model.actor_critic import create_actor_critic
 
 from sf_explore_go.bench.common import Row
-from sf_explore_go.cli.evaluate import Arena
 from sf_explore_go.config.flags import parse_train_args
-from sf_explore_go.core.seeding import derive_seed
+from sf_explore_go.evaluation.arena import Arena
+from sf_explore_go.evaluation.episodes import PlannedEpisode, plan_episodes
 from sf_explore_go.evaluation.player import Player, play
 from sf_explore_go.processes.console import QUIET, set_up_console
-from sf_explore_go.worlds.registry import register_worlds
+from sf_explore_go.runs.status import read_status
+from sf_explore_go.training.environments import register_worlds
 
 NETWORKS = {"laptop ep/s": "laptop", "paper ep/s": "paper"}
 NUM_ENVS = 8
@@ -44,29 +44,31 @@ def bench_evaluate(options: argparse.Namespace) -> list[Row]:
 
 
 def measure_network(name: str, preset: str, episodes: int, turns: int) -> Row:
-    cfg = parse_train_args(["--env=my_way_home_test", f"--preset={preset}", "--seed=0"])
+    cfg = parse_train_args(["--env=my_way_home_train", f"--preset={preset}", "--seed=0"])
     row = Row(name, [], [])
     with Arena(cfg, NUM_ENVS) as arena, Arena(cfg, 1) as single:
         envs, env = arena.envs("test"), single.envs("test")[0]
         torch.manual_seed(0)
         state = {"model": create_actor_critic(cfg, env.observation_space, env.action_space).state_dict()}
         player = Player(cfg, env, state, greedy=False)
-        play(player, envs, NUM_ENVS if episodes > 2 else 1, 99, threads=arena.threads)  # engines start
+        warm_up = plan_episodes(cfg, "test", NUM_ENVS if episodes > 2 else 1, 99)
+        play(player, envs, warm_up, threads=arena.threads)  # engines start
         for turn in range(turns):
+            plan = plan_episodes(cfg, "test", episodes, turn)
             begin = time.perf_counter()
-            play(player, envs, episodes, turn, threads=arena.threads)
+            play(player, envs, plan, threads=arena.threads)
             row.ours.append(episodes / (time.perf_counter() - begin))
             begin = time.perf_counter()
-            for index in range(episodes):
-                play_plainly(player.model, env, derive_seed(turn, "episode", index), player.rnn_size)
+            for planned in plan:
+                play_plainly(player.model, env, planned, player.rnn_size)
             row.stock.append(episodes / (time.perf_counter() - begin))
     return row
 
 
 @torch.no_grad()
-def play_plainly(model: Any, env: Any, seed: int, rnn_size: int) -> int:
+def play_plainly(model: Any, env: Any, planned: PlannedEpisode, rnn_size: int) -> int:
     """One episode, one forward pass per decision; returns its length."""
-    observations, _ = env.reset(seed=seed)
+    observations, _ = env.reset(seed=planned.seed, options=planned.options)
     rnn_state = torch.zeros((1, rnn_size))
     length, over = 0, False
     while not over:
@@ -114,5 +116,6 @@ def training_speed(flags: tuple[str, ...], seed: int, seconds: int, *, backgroun
         log = Path(folder) / "log"
         with log.open("w") as file:
             subprocess.run(words, stdout=file, stderr=file, stdin=subprocess.DEVNULL, env=environment, check=True)
-        found = re.findall(r": (\d+) frames \(", log.read_text())
-    return int(found[-1]) / seconds
+        status = read_status(Path(folder) / "run")
+    assert status is not None
+    return status.frames / seconds

@@ -33,7 +33,7 @@ LONGEST_START = 300.0  # seconds until a training must have been measured, besid
 
 @dataclass(frozen=True)
 class Arm:
-    kind: str  # of bench/arm.py
+    kind: str  # of bench_arm
     flags: tuple[str, ...]
 
 

@@ -1,0 +1,1 @@
+"""One thin module per verb; no other room imports them."""

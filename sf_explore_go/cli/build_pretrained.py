@@ -10,20 +10,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sf_explore_go.cli.main import run
-from sf_explore_go.core.errors import UsageError
-from sf_explore_go.reporting.report import OF_THIS_MACHINE
+from sf_explore_go.core.errors import UsageError, run
 from sf_explore_go.runs.checkpoints import read_checkpoint, save_atomically
+from sf_explore_go.runs.folder import OF_THIS_MACHINE, read_config
+from sf_explore_go.runs.names import checkpoints_in
 from sf_explore_go.runs.pretrained import SOURCE
 
 KEPT = ("format", "frames", "train_step", "env_steps", "model")
 
 
 def build(folder: Path, target: Path) -> None:
-    newest = {path.name: sorted(path.glob("checkpoint_*.pth"))[-1:] for path in sorted(folder.glob("checkpoint_p*"))}
+    newest = {path.name: checkpoints_in(path)[-1:] for path in sorted(folder.glob("checkpoint_p*"))}
     if not newest.get("checkpoint_p0"):
-        raise UsageError(f"{folder} holds no checkpoint; it must be the folder of a finished run")
-    config = json.loads((folder / "config.json").read_text())
+        raise UsageError(f"{folder} has no checkpoint; it must be the folder of a finished run")
+    config = read_config(folder)
     shutil.rmtree(target, ignore_errors=True)
     for name, (path,) in newest.items():
         (target / name).mkdir(parents=True)

@@ -1,10 +1,9 @@
-"""`make demo`: the whole way in half an hour, without a GPU.
+"""`make demo`: build, train, evaluate and draw in half an hour, without a GPU.
 
 Build the scenario and draw it with a few random episodes; train the illustrative CMDP in both arms, evaluate and draw
 the curves; then the same with the small My Way Home. Everything goes through the command line that users have.
 """
 
-import os
 import subprocess
 import sys
 import time
@@ -15,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sf_explore_go.cli.main import run
 from sf_explore_go.core.arguments import ArgumentParser, require_at_least
 from sf_explore_go.core.contexts import Context
-from sf_explore_go.core.errors import UsageError
+from sf_explore_go.core.errors import UsageError, run
+from sf_explore_go.runs.scores import EVALUATION, read_scores
 from sf_explore_go.worlds.doom.env import Info, MyWayHomeEnv
 from sf_explore_go.worlds.doom.mapview import save_map
 from sf_explore_go.worlds.doom.scenario import ensure_wad, load_scenario
@@ -75,29 +74,29 @@ def play_and_draw(episodes: int, picture: Path) -> None:
 def command(log: Path, *argv: str) -> str:
     """Run one of our verbs; its output goes to the log and is returned."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}  # networks this small are slower with more threads
     words = [sys.executable, "-m", "sf_explore_go", *argv]
     with log.open("a+") as file:
         begin = file.tell()
-        status = subprocess.run(words, stdout=file, stderr=file, stdin=subprocess.DEVNULL, env=environment, check=False)
+        status = subprocess.run(words, stdout=file, stderr=file, stdin=subprocess.DEVNULL, check=False)
         file.seek(begin)
         output = file.read()
     if status.returncode != 0:
-        raise UsageError(f"`sf-explore-go {' '.join(argv)}` ended with status {status.returncode}; its log is {log}")
+        raise UsageError(f"`sf-explore-go {' '.join(argv)}` ended with status {status.returncode}; see its log, {log}")
     return output
 
 
 def train_and_evaluate(runs: Path, name: str, train_flags: Sequence[str], evaluate_flags: Sequence[str]) -> None:
     """One run and its evaluation. A demo that was stopped goes on; one that has ended is not repeated."""
-    if (runs / name / "evaluation.csv").is_file():
-        print(f"  {name}: already there")
+    if (runs / name / EVALUATION).is_file():
+        print(f"  {name}: already done")
         return
     begin = time.perf_counter()
     where, log = (f"--train_dir={runs}", f"--experiment={name}"), runs / f"{name}.log"
     print(f"  {name}: training; watch it with tail -f {log}", flush=True)
     command(log, "train", *where, *train_flags)
-    lines = command(log, "evaluate", *where, *evaluate_flags).strip().splitlines()
-    success = {split: line.split()[2] for line in lines for split in ("train", "test") if line.split()[1:2] == [split]}
+    command(log, "evaluate", *where, *evaluate_flags)
+    rows = read_scores(runs / name / EVALUATION)  # by frames, so that the last of each split stays
+    success = {row.split: f"{row.success_rate:.3f}" for row in rows}
     took = f"{time.perf_counter() - begin:.0f} s"
     print(f"  {name}: success {success['train']} on training contexts, {success['test']} on test contexts ({took})")
 
@@ -107,8 +106,8 @@ def experiment(runs: Path, report: Path, title: str, jobs: Sequence[tuple], at_o
     with ThreadPoolExecutor(at_once) as pool:
         for job in [pool.submit(train_and_evaluate, runs, *job) for job in jobs]:
             job.result()
-    table = command(report / "report.log", "report", str(runs), f"--out={report}", f"--title={title}")
-    print("\n".join(line for line in table.splitlines() if line.startswith("|")))
+    command(report / "report.log", "report", str(runs), f"--out={report}", f"--title={title}")
+    print((report / "final.md").read_text().strip())
     print(f"Curves: {report / 'figure.png'}")
 
 
@@ -143,13 +142,15 @@ def my_way_home(folder: Path, frames: int, episodes: int) -> None:
 def main(argv: Sequence[str]) -> int:
     parser = ArgumentParser(prog="demo", description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, default=5, help="random episodes to draw")
-    parser.add_argument("--folder", type=Path, default=Path("demo_output"), help="where everything is written")
+    parser.add_argument("--folder", type=Path, default=Path("demo_output"), help="folder for all results")
     parser.add_argument("--seeds", type=int, default=3, help="seeds of the illustrative CMDP, per arm; 0 leaves it out")
     parser.add_argument("--frames", type=int, default=50_000, help="steps of each of its runs")
     parser.add_argument(
         "--doom_frames", type=int, default=5_000_000, help="frames of each run of My Way Home; 0 leaves it out"
     )
-    parser.add_argument("--eval_episodes", type=int, default=32, help="My Way Home, per evaluation and split")
+    parser.add_argument(
+        "--eval_episodes", type=int, default=32, help="episodes of My Way Home per evaluation and split"
+    )
     options = parser.parse_args(argv)
     require_at_least(options, episodes=1, seeds=0, frames=1000, doom_frames=0, eval_episodes=1)
     play_and_draw(options.episodes, options.folder / "map.png")
@@ -157,7 +158,9 @@ def main(argv: Sequence[str]) -> int:
         illustrative(options.folder, options.seeds, options.frames)
     if options.doom_frames:
         my_way_home(options.folder, options.doom_frames, options.eval_episodes)
-    print(f"Done. To look around: sf-explore-go tensorboard {options.folder / 'runs'}")
+    print(
+        f"Done. To see all curves, with one address per world, run sf-explore-go tensorboard {options.folder / 'runs'}"
+    )
     return 0
 
 

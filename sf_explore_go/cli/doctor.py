@@ -1,8 +1,7 @@
-"""`sf-explore-go doctor`: will a training run here?
+"""`sf-explore-go doctor`: check whether a training will run here.
 
-Versions, processors, GPU, memory and shared memory against what the given flags need, what crashed programs have left
-behind, and whether the run folder can be written. Takes the flags of `train`; exit status 0 if all is well, 1 if
-something is not.
+Lists versions, processors, GPU, memory and shared memory against what the given flags need, what crashed programs left
+behind, and whether the run folder can be written. Takes the flags of `train`; exit status 0 if all is well, else 1.
 """
 
 import os
@@ -10,7 +9,6 @@ import platform
 import re
 import shutil
 import signal
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -23,11 +21,13 @@ import torch
 from sf_explore_go import __version__
 from sf_explore_go.config.flags import parse_train_args
 from sf_explore_go.core.errors import UsageError
+from sf_explore_go.core.machine import cores
 from sf_explore_go.processes.console import QUIET, set_up_console
+from sf_explore_go.processes.fork_server import check_sockets, env_info_from_server
 from sf_explore_go.runs.folder import PACKAGES, check_writable, run_folder
+from sf_explore_go.training.environments import prepare_world, register_worlds
 from sf_explore_go.training.memory import memory_free, memory_needed
 from sf_explore_go.training.shared_memory import MIB, SHARED_MEMORY, SPARE, bytes_free, bytes_needed
-from sf_explore_go.worlds.registry import prepare_world, register_worlds
 
 CLEAN = "--clean"
 # of engines, of torch's tensors, and the semaphores of multiprocessing, which name no process
@@ -57,8 +57,7 @@ def versions() -> Finding:
 
 
 def processors() -> Finding:
-    cores = len(psutil.Process().cpu_affinity()) if hasattr(psutil.Process, "cpu_affinity") else os.cpu_count()
-    return Finding("processors", f"{cores} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB of memory")
+    return Finding("processors", f"{cores()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB of memory")
 
 
 def gpu() -> Finding:
@@ -69,11 +68,13 @@ def gpu() -> Finding:
 
 def memory(cfg: Any) -> list[Finding]:
     """What a training with these flags takes, of the machine's memory and of the shared part of it."""
-    from sample_factory.algo.utils.env_info import obtain_env_info_in_a_separate_process
-
     prepare_world(cfg.env)
-    register_worlds()
-    env_info = obtain_env_info_in_a_separate_process(cfg)
+    register_worlds(cfg.env)
+    try:
+        check_sockets()
+        env_info = env_info_from_server(cfg)
+    except UsageError as error:
+        return [Finding("environment", str(error), well=False)]
     needed, free = memory_needed(cfg, env_info), memory_free()
     text = f"about {needed / 2**30:.1f} GB needed by these flags, {free / 2**30:.1f} GB free"
     return [Finding("memory", text, free >= needed), shared_memory(SPARE * bytes_needed(cfg, env_info))]
@@ -82,7 +83,7 @@ def memory(cfg: Any) -> list[Finding]:
 def shared_memory(needed: float) -> Finding:
     free = bytes_free()
     if free is None:
-        return Finding("shared memory", f"{needed / MIB:.0f} MB needed; {SHARED_MEMORY} cannot be looked at here")
+        return Finding("shared memory", f"{needed / MIB:.0f} MB needed; {SHARED_MEMORY} cannot be read here")
     text = f"{needed / MIB:.0f} MB needed by these flags, {free / MIB:.0f} MB free in {SHARED_MEMORY}"
     return Finding("shared memory", text, free >= needed)
 
@@ -95,14 +96,14 @@ def folder(cfg: Any) -> list[Finding]:
     except (UsageError, OSError) as error:
         return [Finding("run folder", str(error), well=False)]
     free = shutil.disk_usage(path.parent).free
-    return [Finding("run folder", f"{path} can be written to, {free / 2**30:.0f} GiB free", free >= MIN_FREE_DISK)]
+    return [Finding("run folder", f"{path} is writable, {free / 2**30:.0f} GiB free", free >= MIN_FREE_DISK)]
 
 
 # --- what was left behind ---------------------------------------------------------------------------------------------
 
 
 def orphaned_engines() -> list[psutil.Process]:
-    """Engines of this user whose program is gone, so that nobody will ever end them."""
+    """Engines of this user whose program is gone, so that nothing will end them."""
     return [process for process in own_engines() if is_orphan(process)]
 
 
@@ -201,7 +202,7 @@ def main(argv: Sequence[str]) -> int:
     if any(word in ("-h", "--help") for word in argv):
         print(__doc__)
         print(f"usage: sf-explore-go doctor [{CLEAN}] [flags of sf-explore-go train]\n")
-        print(f"  {CLEAN}   end engines of yours and remove shared memory of yours whose program is gone")
+        print(f"  {CLEAN}   end your engines and remove your shared memory where the program that made them is gone")
         return 0
     flags = [word for word in argv if word != CLEAN]
     if not any(word.split("=")[0] == "--env" for word in flags):
@@ -211,7 +212,3 @@ def main(argv: Sequence[str]) -> int:
     for finding in findings:
         print(finding)
     return 0 if all(finding.well for finding in findings) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

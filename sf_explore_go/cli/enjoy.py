@@ -1,12 +1,12 @@
 """`sf-explore-go enjoy`: watch a trained agent, in a window or as a film with the map beside its view.
 
-Episode i is the one that `evaluate` plays with the same seed. `--explore_steps` lets the run's explorer act first, as
-in training; map and header show whose turn it is.
+Episode i is the one that `evaluate` plays with the same evaluation seed. `--explore_steps` lets the run's explorer act
+first, as in training; map and header show whose turn it is.
 """
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,51 +15,68 @@ import torch
 from sample_factory.algo.utils.make_env import make_env_func_non_batched
 from sample_factory.utils.attr_dict import AttrDict
 
-from sf_explore_go.cli.evaluate import find_checkpoints, load_config
 from sf_explore_go.core.arguments import ArgumentParser, require_at_least
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.seeding import derive_seed
+from sf_explore_go.evaluation.arguments import load_config
+from sf_explore_go.evaluation.episodes import PlannedEpisode, plan_episodes
+from sf_explore_go.evaluation.explore import TRAINED, make_explorer
 from sf_explore_go.evaluation.player import Player
-from sf_explore_go.explorers.base import resolve_explorer
+from sf_explore_go.explorers.registry import NONE
 from sf_explore_go.phases.schedule import Phase
 from sf_explore_go.processes.console import NORMAL, set_up_console
 from sf_explore_go.runs.checkpoints import read_checkpoint
+from sf_explore_go.runs.folder import CONFIG
+from sf_explore_go.runs.names import find_checkpoints
 from sf_explore_go.runs.pretrained import add_run_arguments, chosen_run
-from sf_explore_go.worlds.registry import prepare_world, register_worlds, world_of
+from sf_explore_go.runs.resume import check_trusted
+from sf_explore_go.training.environments import prepare_world, register_worlds
+from sf_explore_go.worlds.registry import sibling, world_of
 
-TICS_PER_SECOND = 35  # of Doom
 Picture = Any  # uint8 array [height, width, RGB]
 
 
 class Watched:
     """One environment and the policies that act in it."""
 
-    def __init__(self, folder: Path, cfg: AttrDict, checkpoint: Path, *, greedy: bool, explore_steps: int) -> None:
+    def __init__(
+        self, folder: Path, cfg: AttrDict, checkpoint: Path, *, greedy: bool, explore_steps: int, explorer: str
+    ) -> None:
         state = read_checkpoint(checkpoint, "cpu")
         config = AttrDict(worker_index=0, vector_index=0, env_id=0)
         self.cfg, self.explore_steps = cfg, explore_steps
         self.env: Any = make_env_func_non_batched(cfg, config, render_mode="rgb_array")
         self.agent = Player(cfg, self.env, state, greedy=greedy)
-        self.explorer: Any = self._make_explorer(folder) if explore_steps else None
+        self.explorer: Any = make_explorer(explorer, folder, cfg, self.env, "--explorer") if explore_steps else None
 
-    def _make_explorer(self, folder: Path) -> Any:
-        from sf_explore_go.cli.coverage import make_explorer
+    def _map(self, info: dict[str, Any]) -> Any:
+        """To show beside what the agent sees, in worlds that are seen from within; others show all there is."""
+        from sf_explore_go.reporting.film import path_map
 
-        name = "trained" if resolve_explorer(self.cfg.explorer).learned else self.cfg.explorer
-        return make_explorer(name, folder, self.cfg, self.env)
+        return path_map(world_of(self.cfg.env), info.get("goal")) if "angle" in info else None
 
-    def episode(self, index: int, seed: int) -> Iterator[Picture]:
+    def _view(self) -> Picture:
+        try:
+            picture = self.env.render()
+        except NotImplementedError:
+            picture = None
+        if picture is None:
+            raise UsageError(
+                f"--env={self.cfg.env}: this world renders no pictures (rgb_array), so there is nothing to show"
+            )
+        return picture
+
+    def episode(self, index: int, planned: PlannedEpisode) -> Iterator[Picture]:
         """The frames of one episode, one per decision."""
-        from sf_explore_go.reporting.film import PathMap, compose
+        from sf_explore_go.reporting.film import compose
 
-        observations, infos = self.env.reset(seed=derive_seed(seed, "episode", index))
+        observations, infos = self.env.reset(seed=planned.seed, options=planned.options)
         obs, info = observations[0], infos[0]
-        rng = np.random.default_rng(derive_seed(derive_seed(seed, "episode", index), "actions"))
+        rng = np.random.default_rng(derive_seed(planned.seed, "actions"))
         rnn_state = torch.zeros((1, self.agent.rnn_size))
-        world = world_of(self.cfg.env)
-        plan = PathMap(world.scenario, info["goal"]) if world.kind == "doom" else None
+        plan = self._map(info)
         if self.explorer is not None:
-            self.explorer.begin(obs, derive_seed(seed, "explorer", index))
+            self.explorer.begin(obs, derive_seed(planned.seed, "explorer"))
         step, ret, over = 0, 0.0, False
         while True:
             phase = Phase.EXPLORE if step < self.explore_steps else Phase.GO
@@ -67,41 +84,57 @@ class Watched:
             if plan is not None:
                 plan.move(info["position"], Phase.EXPLORE if step <= self.explore_steps and step else phase)
                 shown = plan.show(info["angle"], phase)
-            yield compose(self.env.render(), shown, self._headline(index, info, step, ret, over), phase)
+            yield compose(self._view(), shown, self._headline(index, info, step, ret, over), phase)
             if over:
                 return
             if phase is Phase.EXPLORE:
                 action = self.explorer.act(obs)
             else:
-                actions, rnn_state = self.agent.act([obs], rnn_state, [rng.random()])
+                actions, rnn_state = self.agent.act([obs], rnn_state, rng.random((1, self.agent.draws)))
                 action = actions[0]
             observations, rewards, terminated, truncated, infos = self.env.step([action])
             obs, info, over = observations[0], infos[0], bool(terminated[0] or truncated[0])
             step, ret = step + 1, ret + float(rewards[0])
 
     def _headline(self, index: int, info: dict[str, Any], step: int, ret: float, over: bool) -> str:
-        where = f"goal {info['goal']}" if "goal" in info else f"context {info['context']}"
-        end = (", goal reached" if info.get("success") else ", time is up") if over else ""
-        return f"episode {index + 1}, {where}, decision {step}, return {ret:+.3f}{end}"
+        where = next((f", {name} {info[name]}" for name in ("goal", "context") if name in info), "")
+        return f"episode {index + 1}{where}, decision {step}, return {ret:+.3f}{how_it_ended(info) if over else ''}"
+
+
+def how_it_ended(info: dict[str, Any]) -> str:
+    if info.get("engine_failed"):
+        return ", the engine died"
+    return ", goal reached" if info.get("success") else ", time is up"
+
+
+def explorer_name(given: str | None, cfg: AttrDict, folder: Path) -> str:
+    """Who explores: the one that the command line names, or the run's own.
+
+    An explorer that is a policy acts through its weights, and none of its code is run. One that acts by itself is code:
+    if it is not of this package, the run's configuration, which may come from elsewhere, is not enough to run it.
+    """
+    own = str(cfg.get("explorer"))
+    if given is not None and given != own:
+        return given
+    if cfg.get("num_policies", 1) > 1:
+        return TRAINED
+    check_trusted(cfg, {} if given is None else {"explorer": given}, folder / CONFIG)
+    return own
 
 
 def make_parser() -> ArgumentParser:
     parser = ArgumentParser(prog="sf-explore-go enjoy", description=__doc__.splitlines()[0])
     add_run_arguments(parser)
     parser.add_argument("--split", choices=("train", "test"), default="test", help="which contexts to play (test)")
-    parser.add_argument("--episodes", type=int, default=3, help="how many (3)")
+    parser.add_argument("--episodes", type=int, default=3, help="episodes to play (3)")
     parser.add_argument("--checkpoint", default="latest", help="latest, best or a file")
     parser.add_argument("--explore_steps", type=int, default=0, help="decisions that the explorer makes first (0)")
+    parser.add_argument("--explorer", help="the explorer: trained, random or module:Class (the run's own)")
     parser.add_argument("--greedy", action="store_true", help="take the likeliest action instead of sampling")
-    parser.add_argument("--eval_seed", type=int, default=0, help="fixes the episodes that are played (0)")
+    parser.add_argument("--eval_seed", type=int, default=0, help="seed; another one plays other episodes (0)")
     parser.add_argument("--save_video", type=Path, help="write a film (.mp4 or .gif) instead of opening a window")
     parser.add_argument("--fps", type=int, help="decisions per second of film or window (twice as fast as in the game)")
     return parser
-
-
-def default_fps(cfg: AttrDict) -> int:
-    """Decisions per second: twice as fast as the game, whose clock ticks 35 times per second; 4 in a grid world."""
-    return round(2 * TICS_PER_SECOND / cfg.env_frameskip) if world_of(cfg.env).kind == "doom" else 4
 
 
 def has_display() -> bool:
@@ -127,13 +160,13 @@ def check(args: Any) -> None:
     if args.fps is not None:
         require_at_least(args, fps=1)
     if args.checkpoint == "all":
-        raise UsageError("--checkpoint=all: allowed are latest, best and a file")
+        raise UsageError("--checkpoint=all: it must be latest, best or a file")
     if args.save_video is not None:
         from sf_explore_go.reporting.film import check_video_path
 
         check_video_path(args.save_video)
     elif not has_display():
-        raise UsageError("there is no display to open a window on; pass --save_video=FILE.mp4 or FILE.gif")
+        raise UsageError("there is no display for a window; pass --save_video=FILE.mp4 or FILE.gif")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -141,28 +174,25 @@ def main(argv: Sequence[str]) -> int:
     check(args)
     set_up_console(NORMAL)
     folder = chosen_run(args)
-    cfg = load_config(folder)
-    cfg = AttrDict(cfg | {"env": world_of(cfg.env).splits[args.split]})
+    cfg = load_config(folder, args.env)
+    cfg = AttrDict(cfg | {"env": sibling(cfg.env, args.split)})
     checkpoint = find_checkpoints(folder, args.checkpoint)[0]
-    fps = args.fps or default_fps(cfg)
+    fps = args.fps or world_of(cfg.env).film_fps(cfg)
+    explorer = explorer_name(args.explorer, cfg, folder) if args.explore_steps else NONE
     prepare_world(cfg.env)
-    register_worlds()
+    register_worlds(cfg.env)
     torch.set_num_threads(1)
-    watched = Watched(folder, cfg, checkpoint, greedy=args.greedy, explore_steps=args.explore_steps)
-    seed = derive_seed(args.eval_seed, args.split)
-    frames = (frame for index in range(args.episodes) for frame in watched.episode(index, seed))
+    watched = Watched(folder, cfg, checkpoint, greedy=args.greedy, explore_steps=args.explore_steps, explorer=explorer)
+    plan = plan_episodes(cfg, args.split, args.episodes, args.eval_seed)
+    episodes = (watched.episode(index, planned) for index, planned in enumerate(plan))
     try:
         if args.save_video is None:
-            show_in_window(frames, fps)
+            show_in_window(chain.from_iterable(episodes), fps)
         else:
             from sf_explore_go.reporting.film import save_video
 
-            count = save_video(args.save_video, frames, fps)
+            count = save_video(args.save_video, episodes, fps)
             print(f"{args.save_video}: {count} frames of {checkpoint.name}")
     finally:
         watched.env.close()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

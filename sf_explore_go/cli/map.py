@@ -31,10 +31,12 @@ class Row:
 
 def parse(argv: Sequence[str] | None = None) -> Any:
     parser = ArgumentParser(prog="sf-explore-go map", description=__doc__)
-    parser.add_argument("--scenario", choices=SCENARIOS, default=SCENARIOS[0], help=f"which one ({SCENARIOS[0]})")
+    parser.add_argument(
+        "--scenario", choices=SCENARIOS, default=SCENARIOS[0], help=f"scenario to draw ({SCENARIOS[0]})"
+    )
     parser.add_argument("--split", choices=(*SPLITS, "both"), default="train", help="whose contexts to show (train)")
-    parser.add_argument("--num_contexts", type=int, default=10, help="size of a set (10); 0: the whole distribution")
-    parser.add_argument("--context_seed", type=int, default=0, help="seed that a set is drawn from (0)")
+    parser.add_argument("--num_contexts", type=int, default=10, help="size of the set (10); 0 = the whole distribution")
+    parser.add_argument("--context_seed", type=int, default=0, help="seed of the set (0)")
     parser.add_argument("--out", default="map.png", help="picture to write: .png, .svg, .pdf or .jpg (map.png)")
     parser.add_argument("--wad", help="draw only the plan of the first UDMF map of this WAD file, without contexts")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")

@@ -1,4 +1,4 @@
-"""`sf-explore-go scenario`: build the scenario WADs where they are missing, check them, and say what they hold."""
+"""`sf-explore-go scenario`: build missing scenario WADs, check all of them, and list what they hold."""
 
 import json
 from collections.abc import Sequence

@@ -1,14 +1,13 @@
-"""`sf-explore-go sweep`: the trainings of a sweep file, printed, run on this machine or given to Slurm.
+"""`sf-explore-go sweep`: print the trainings of a sweep file, run them on this machine, or give them to Slurm.
 
 sweep FILE --backend=print|local|slurm      the trainings
 sweep status FILE                           a table of all runs
-sweep cancel FILE                           save and stop; a later sweep goes on
+sweep cancel FILE                           save and stop; a later sweep resumes the runs
 sweep evaluate FILE                         evaluate every finished run
 sweep report FILE                           figure and tables of the evaluated runs, in TRAIN_DIR/NAME/report
 """
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from sf_explore_go.core.arguments import ArgumentParser, require_at_least
 from sf_explore_go.core.errors import UsageError
+from sf_explore_go.core.machine import cores
 from sf_explore_go.sweep import slurm
 from sf_explore_go.sweep.evaluation import evaluate_sweep, report_sweep
 from sf_explore_go.sweep.local import LocalSweep, cancel_local, default_parallel
@@ -35,15 +35,21 @@ def make_parser(action: str) -> ArgumentParser:
         prog=f"sf-explore-go {name}", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the sweep, as TOML (launch/*.toml)")
-    parser.add_argument("--train_dir", type=Path, default=Path("train_dir"), help="the runs stand in TRAIN_DIR/NAME")
-    parser.add_argument("--seeds", help="instead of the file's, e.g. 0..4 or 3,7")
+    parser.add_argument("--train_dir", type=Path, default=Path("train_dir"), help="the runs are in TRAIN_DIR/NAME")
+    parser.add_argument("--seeds", help="seeds instead of the file's, e.g. 0..4 or 3,7")
     if action == "run":
-        parser.add_argument("--backend", choices=BACKENDS, default="print", help="print shows the commands only")
-        parser.add_argument("--gpus", type=int, help="local: GPUs to deal out (default: all that torch sees)")
-        parser.add_argument("--with_report", action="store_true", help="then evaluate and report (Slurm: a later job)")
-        parser.add_argument("--partition", help="Slurm: instead of the file's")
-        parser.add_argument("--account", help="Slurm: instead of the file's")
-        parser.add_argument("--container", help='Slurm: words before the command, "apptainer exec --nv image.sif"')
+        parser.add_argument(
+            "--backend", choices=BACKENDS, default="print", help="print only shows the commands (print)"
+        )
+        parser.add_argument(
+            "--gpus", type=int, help="local: GPUs to share among the runs (default: all that torch sees)"
+        )
+        parser.add_argument(
+            "--with_report", action="store_true", help="afterwards evaluate and report (Slurm: in a later job)"
+        )
+        parser.add_argument("--partition", help="Slurm: partition instead of the file's")
+        parser.add_argument("--account", help="Slurm: account instead of the file's")
+        parser.add_argument("--container", help='Slurm: words before the command, e.g. "apptainer exec --nv image.sif"')
     if action in ("run", "evaluate"):
         parser.add_argument("--max_parallel", type=int, help="runs at once (default: as many as there are cores for)")
     return parser
@@ -79,8 +85,10 @@ def print_commands(sweep: Sweep, args: argparse.Namespace) -> int:
 
 def run_local(sweep: Sweep, args: argparse.Namespace) -> int:
     if slurm.jobs_at_work(sweep):
-        raise UsageError(f"{sweep.folder} has jobs in Slurm's queue; wait for them, or `sf-explore-go sweep cancel`")
-    at_once = args.max_parallel or default_parallel(sweep.resources, len(os.sched_getaffinity(0)))
+        raise UsageError(
+            f"{sweep.folder} has jobs in Slurm's queue; wait for them, or run `sf-explore-go sweep cancel`"
+        )
+    at_once = args.max_parallel or default_parallel(sweep.resources, cores())
     status = LocalSweep(sweep, at_once, gpus_here(args.gpus, sweep.resources), sys.stdout).run()
     if status == 0 and args.with_report:
         status = evaluate_sweep(sweep, at_once) or report_sweep(sweep)
@@ -91,7 +99,7 @@ def gpus_here(asked: int | None, resources: Resources) -> int:
     """How many GPUs to deal out; 0 leaves the choice to each training."""
     if asked is not None:
         if asked < 0:
-            raise UsageError(f"--gpus={asked}: allowed are whole numbers from 0")
+            raise UsageError(f"--gpus={asked}: it must be a whole number, at least 0")
         return asked if resources.gpus else 0
     import torch
 
@@ -104,7 +112,7 @@ def submit(sweep: Sweep, args: argparse.Namespace) -> int:
     sweep = replace(sweep, resources=resources, folder=sweep.folder.absolute(), file=sweep.file.absolute())
     going = [run.experiment for run in sweep.runs if is_locked(lock_file(sweep, run))]
     if going:
-        raise UsageError(f"{sweep.folder}: {', '.join(going)} is being trained on this machine; nothing was submitted")
+        raise UsageError(f"{sweep.folder}: this machine is training {', '.join(going)}; nothing was submitted")
     for line in slurm.submit(sweep, with_report=args.with_report, seeds=args.seeds):
         print(line)
     return 0
@@ -128,9 +136,9 @@ def status(sweep: Sweep, args: argparse.Namespace) -> int:
 def cancel(sweep: Sweep, args: argparse.Namespace) -> int:
     jobs = slurm.cancel(sweep)
     runs = cancel_local(sweep)
-    print(f"cancelled: {runs} running here, {len(jobs)} jobs in Slurm; they save first, and a later sweep goes on")
+    print(f"cancelled: {runs} running here, {len(jobs)} jobs in Slurm; they save first, and a later sweep resumes them")
     return 0
 
 
 def evaluate(sweep: Sweep, args: argparse.Namespace) -> int:
-    return evaluate_sweep(sweep, args.max_parallel or len(os.sched_getaffinity(0)))
+    return evaluate_sweep(sweep, args.max_parallel or cores())

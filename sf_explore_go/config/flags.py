@@ -2,11 +2,11 @@
 
 import argparse
 import copy
-import json
 import math
 import secrets
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,17 @@ from sample_factory.utils.attr_dict import AttrDict
 from sample_factory.utils.utils import str2bool
 from sf_examples.vizdoom.doom.doom_params import add_doom_env_args
 
-from sf_explore_go.core.arguments import ArgumentParser
+from sf_explore_go.config.help import help_text
+from sf_explore_go.config.presets import default_preset, flags_of, presets_of
+from sf_explore_go.core.arguments import ArgumentParser, boolean
 from sf_explore_go.core.errors import UsageError
-from sf_explore_go.explorers.base import resolve_explorer
-from sf_explore_go.explorers.e3b.arguments import add_e3b_args
-from sf_explore_go.runs.folder import run_folder
+from sf_explore_go.core.plugins import is_foreign
+from sf_explore_go.explorers.registry import EXPLORERS, resolve_explorer
+from sf_explore_go.runs.folder import read_config, run_folder
 from sf_explore_go.runs.resume import check_same_run, check_trusted
 from sf_explore_go.training.policies import EXPLORERS_OWN
-from sf_explore_go.worlds.doom.presets import PRESETS
-from sf_explore_go.worlds.registry import world_of
+from sf_explore_go.worlds.base import TRAIN
+from sf_explore_go.worlds.registry import place_of, sibling, world_of
 
 POSITIVE = (
     "num_workers", "num_envs_per_worker", "worker_num_splits", "rollout", "batch_size", "num_batches_per_epoch",
@@ -41,8 +43,13 @@ POSITIVE = (
 
 CONV_ARCHITECTURES = ("convnet_simple", "convnet_impala", "convnet_atari", "resnet_impala")
 
+HELP_ALL = "--help_all"
+
 # What belongs to one command and not to the run. A saved "overwrite" must never reach a later resume.
-PER_COMMAND = ("cli_args", "command_line", "restart_behavior", "train_dir", "experiment", "quiet", "verbose")
+PER_COMMAND = (
+    "cli_args", "command_line", "restart_behavior", "load_checkpoint_kind", "train_dir", "experiment",
+    "quiet", "verbose",
+)  # fmt: skip
 
 
 def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
@@ -50,19 +57,19 @@ def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("Explore-Go")
     group.add_argument(
         "--preset",
-        choices=sorted(PRESETS),
-        help="named set of flags; explicit flags win (default: paper for My Way Home, laptop for the small one,"
-        " illustrative for the grid)",
+        help="named set of flags; flags on the command line win (default: the world's first preset)",
     )
     group.add_argument(
         "--max_pure_expl_steps",
         type=int,
         default=0,
         metavar="K",
-        help="decisions: an episode starts with k ~ Uniform{0..K} steps of the explorer; 0 = the baseline (section 4)",
+        help="decisions: the explorer makes the first k ~ Uniform{0..K} of each episode; 0 = the baseline (section 4)",
     )
     group.add_argument(
-        "--explorer", default="random", help="who explores: random, e3b, or module:Class from your own file (section 4)"
+        "--explorer",
+        default="random",
+        help=f"who explores: {', '.join(EXPLORERS)}, or your own: module:Class or FILE.py:Class (section 4)",
     )
     group.add_argument(
         "--num_contexts",
@@ -71,30 +78,33 @@ def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
         help="size of the training set of contexts; 0 = the whole training distribution (section 5.3: 10)",
     )
     group.add_argument("--context_seed", type=int, help="seed of the set of contexts (default: --seed)")
+    group.add_argument("--arm", help="name of the arm in reports; a sweep takes it from its file (none)")
     group.add_argument(
         "--milestone_step_freq",
         type=int,
         default=0,
-        help="total frames between two kept copies of the agent, for evaluation afterwards; 0 = none",
+        help="total frames between two milestones, copies of the agent that can be evaluated later; 0 = none",
     )
     group.add_argument(
         "--adv_std_memory",
         type=float,
         default=0.0,
-        help="memory of a running standard deviation of the agent's advantages, per update: a batch without reward is"
-        " divided by it instead of by its own small one; 0 = each batch by its own, as in Sample Factory",
+        help="memory, per update, of a running standard deviation of the agent's advantages; batches without reward"
+        " are divided by it, not by their own small one; 0 = divide each by its own, as Sample Factory does",
     )
     group.add_argument(
         "--hang_timeout",
         type=float,
-        default=40.0,
-        help="seconds without a sign of life after which a worker counts as hung and the run is ended; 0 = never",
+        default=300.0,
+        help="seconds: a run counts as hung, and ends, if its main process or a worker gives no sign of life for so"
+        " long, or if it makes no progress (exit status 75 if it has a checkpoint to resume from); 0 = no limit, not"
+        " even for the start",
     )
     for name, (kind, unit) in EXPLORERS_OWN.items():
         group.add_argument(
             f"--explorer_{name}",
             type=kind,
-            help=f"{unit}: what a learned explorer has instead of --{name} (default: the same)",
+            help=f"{unit}: --{name} of a learned explorer (default: the same)",
         )
     add_monitoring_args(parser)
 
@@ -105,30 +115,48 @@ def add_monitoring_args(parser: argparse.ArgumentParser) -> None:
         "--eval_in_background",
         type=str2bool,
         default=False,
-        help="True: evaluate each milestone while training, in a process of its own at low priority",
+        help="True: evaluate each milestone during training, in a separate process of low priority",
     )
-    group.add_argument("--eval_episodes", type=int, default=100, help="its episodes per milestone and split")
+    group.add_argument(
+        "--eval_episodes", type=int, default=100, help="episodes of that evaluation, per milestone and split"
+    )
     group.add_argument(
         "--eval_finish_seconds",
         type=int,
         default=600,
-        help="seconds that a training which has ended waits for the evaluation of its last milestones",
+        help="seconds that a finished training waits for the evaluation of its last milestones",
     )
-    group.add_argument("--quiet", action="store_true", help="nothing on the terminal but warnings and errors")
-    group.add_argument("--verbose", action="store_true", help="Sample Factory's whole log on the terminal too")
+    group.add_argument("--quiet", action="store_true", help="print only warnings and errors")
+    group.add_argument("--verbose", action="store_true", help="print Sample Factory's whole log too")
 
 
-def make_parser() -> ArgumentParser:
-    """Sample Factory's flags, its Doom flags and ours."""
+def add_explorers_args(parser: argparse.ArgumentParser, chosen: str | None) -> None:
+    """The flags that explorers declare: those of the package, and the one from outside that was chosen."""
+    added = set()
+    for name in (*EXPLORERS, *([chosen] if chosen is not None and is_foreign(chosen) else [])):
+        explorer = resolve_explorer(name)
+        if explorer.add_arguments.__func__ in added:  # type: ignore[attr-defined]
+            continue  # inherited from one of the package
+        added.add(explorer.add_arguments.__func__)  # type: ignore[attr-defined]
+        add_own_args(parser, f"--explorer={name}", explorer.add_arguments)
+
+
+def add_own_args(parser: argparse.ArgumentParser, owner: str, add: Callable[[argparse._ArgumentGroup], None]) -> None:
+    """The flags that a world or an explorer declares, in a group of their own."""
+    try:
+        add(parser.add_argument_group(owner))
+    except argparse.ArgumentError as error:
+        raise UsageError(f"{owner}: its flags must not have the names of other flags ({error})") from error
+
+
+def make_parser(explorer: str | None = None, env: str | None = None) -> ArgumentParser:
+    """Sample Factory's flags, its Doom flags, ours, and those of the world and of an explorer from outside."""
     parser = ArgumentParser(
         prog="sf-explore-go train",
         usage="sf-explore-go train --env=ENV [--flag=value ...]",
-        description="Sample Factory's flags, then those of Explore-Go and of its explorers, at the end.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         add_help=False,
     )
     add_explore_go_args(parser)
-    add_e3b_args(parser)
     add_basic_cli_args(parser)
     add_rl_args(parser)
     add_model_args(parser)
@@ -136,66 +164,78 @@ def make_parser() -> ArgumentParser:
     add_wandb_args(parser)
     add_pbt_args(parser)
     add_doom_env_args(parser)
+    # last, so that a name that is taken is their fault
+    add_explorers_args(parser, explorer)
+    if env is not None:
+        add_own_args(parser, f"--env={env}", world_of(env).add_arguments)
     parser.set_defaults(device="gpu" if torch.cuda.is_available() else "cpu")
+    schedules = parser._option_string_actions["--lr_schedule"]
+    schedules.choices = (*(schedules.choices or ()), "linear_decay")  # which Sample Factory has but does not list
     return parser
 
 
 def parse_train_args(argv: Sequence[str]) -> Any:
     """The resolved configuration of a training; raises UsageError for anything that cannot work."""
-    parser = make_parser()
-    if any(word in ("-h", "--help") for word in argv):
-        parser.print_help()
+    parser = make_parser(named_in(argv, "--explorer"), named_in(argv, "--env"))
+    if any(word in ("-h", "--help", HELP_ALL) for word in argv):
+        print(help_text(parser, everything=HELP_ALL in argv))
         raise SystemExit(0)
     known, _ = parser.parse_known_args(argv)
-    preset = known.preset or world_of(known.env).default_preset
-    parser.set_defaults(**PRESETS[preset])
+    world = world_of(known.env)
+    preset = known.preset or default_preset(world)
+    parser.set_defaults(**flags_of(world, preset))
     given = flags_given(parser, argv)
     cfg = parser.parse_args(list(argv))
     cfg.preset, cfg.cli_args, cfg.command_line = preset, given, shlex.join(argv)
-    return finish(load_saved(parser, cfg) if cfg.restart_behavior == "resume" else AttrDict(vars(cfg)))
+    if cfg.restart_behavior == "resume" and (path := run_folder(cfg) / "config.json").is_file():
+        return finish(load_saved(parser, cfg, path))
+    check_new_run(cfg)
+    return finish(AttrDict(vars(cfg)))
+
+
+def named_in(argv: Sequence[str], flag: str) -> str | None:
+    """The explorer or the world that the command line names; their flags must be known before the rest can be read."""
+    named = [word.partition("=")[2] for word in argv if word.startswith(f"{flag}=")]
+    named += [name for word, name in pairwise(argv) if word == flag]
+    return named[-1] if named else None
 
 
 def flags_given(parser: argparse.ArgumentParser, argv: Sequence[str]) -> dict[str, Any]:
-    """The flags that stand on the command line, as opposed to those that have their default value."""
+    """The flags given on the command line, without those that have their default value."""
     bare = copy.deepcopy(parser)
     bare.set_defaults(**{action.dest: None for action in bare._actions})
     return {name: value for name, value in vars(bare.parse_args(list(argv))).items() if value is not None}
 
 
-def load_saved(parser: argparse.ArgumentParser, cfg: argparse.Namespace) -> AttrDict:
+def load_saved(parser: argparse.ArgumentParser, cfg: argparse.Namespace, path: Path) -> AttrDict:
     """What an earlier part of the same run has saved; the command line wins, flags unknown then are added.
 
     Sample Factory's own function does the same but makes the run's folder first, also for a command that is refused.
     """
     given = AttrDict(vars(cfg))
-    path = run_folder(cfg) / "config.json"
-    if not path.is_file():
-        return given
     try:
-        saved = json.loads(path.read_text())
-        if not isinstance(saved, dict):
-            raise ValueError("it is not a JSON object")
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read ({error}); repair it, or pass --restart_behavior=restart") from error
+        saved = read_config(path.parent)
+    except UsageError as error:
+        raise UsageError(f"{error}; repair it, or pass --restart_behavior=restart") from error
     check_types(parser, saved, path)
-    check_same_run(saved, cfg.cli_args, path.parent)
     check_trusted(saved, cfg.cli_args, path)
+    check_same_run(saved, cfg.cli_args, path.parent)
     of_this_command = {name: given[name] for name in (*given.cli_args, *PER_COMMAND)}
     return AttrDict(given | saved | of_this_command)
 
 
 def check_types(parser: argparse.ArgumentParser, saved: dict[str, Any], path: Path) -> None:
-    """A configuration may come from elsewhere, or from a full disk: its values must be what flags can be."""
+    """Refuse values that no flag could have: a configuration may come from elsewhere, or from a full disk."""
     for action in parser._actions:
         if action.dest in saved and not could_be(action, saved[action.dest]):
-            raise UsageError(f"{path}: {action.dest}={saved[action.dest]!r} is not a value of --{action.dest}")
+            raise UsageError(f"{path}: {action.dest}={saved[action.dest]!r} is not a valid value of --{action.dest}")
 
 
 def could_be(action: argparse.Action, value: Any) -> bool:
     if value is None:
         return action.default is None
     values = value if action.nargs in ("*", "+") else [value]
-    kinds = {int: (int,), float: (int, float), str2bool: (bool,)}.get(action.type, (str,))
+    kinds = {int: (int,), float: (int, float), str2bool: (bool,), boolean: (bool,)}.get(action.type, (str,))
     if action.nargs == 0:
         kinds = (bool,)
     return isinstance(values, list) and all(
@@ -213,14 +253,14 @@ def finish(cfg: Any) -> Any:
         cfg.seed = secrets.randbelow(2**31)
     if cfg.context_seed is None:
         cfg.context_seed = cfg.seed
-    if cfg.hang_timeout > 0:
+    if cfg.hang_timeout > 0 and "heartbeat_interval" not in cfg.cli_args:
         cfg.heartbeat_interval = min(cfg.heartbeat_interval, max(1, int(cfg.hang_timeout / 4)))
     explicit_policies = cfg.cli_args.get("num_policies")
     cfg.num_policies = num_policies(cfg)
     if explicit_policies not in (None, cfg.num_policies):
         raise UsageError(
-            f"--num_policies={explicit_policies}: it follows from --max_pure_expl_steps and --explorer,"
-            f" here {cfg.num_policies}; leave the flag out"
+            f"--num_policies={explicit_policies}: it must be {cfg.num_policies}, which follows from"
+            " --max_pure_expl_steps and --explorer; leave the flag out"
         )
     check(cfg)
     return cfg
@@ -229,7 +269,7 @@ def finish(cfg: Any) -> Any:
 def check_finite(cfg: Any) -> None:
     for name, value in cfg.items():
         if isinstance(value, float) and not math.isfinite(value):
-            raise UsageError(f"--{name}={value}: allowed are finite numbers")
+            raise UsageError(f"--{name}={value}: it must be a finite number")
 
 
 def num_policies(cfg: Any) -> int:
@@ -237,23 +277,43 @@ def num_policies(cfg: Any) -> int:
     return 2 if cfg.max_pure_expl_steps > 0 and resolve_explorer(cfg.explorer).learned else 1
 
 
+def check_new_run(cfg: Any) -> None:
+    """Refuse what does not suit the world. A run that started while it was still accepted may be resumed."""
+    world = world_of(cfg.env)
+    if cfg.preset not in presets_of(world):
+        raise UsageError(
+            f"--preset={cfg.preset}: it belongs to another world; with --env={cfg.env} it must be"
+            f" {' or '.join(presets_of(world))}"
+        )
+    world.check(cfg)
+
+
 def check(cfg: Any) -> None:
     """Refuse what cannot work, in one sentence."""
-    world = world_of(cfg.env)
+    world, split = place_of(cfg.env)
+    if split != TRAIN:
+        raise UsageError(
+            f"--env={cfg.env}: its contexts are only for testing; to train, it must be {sibling(cfg.env, TRAIN)}"
+        )
     for name in POSITIVE:
         if not cfg[name] > 0:
-            raise UsageError(f"--{name}={cfg[name]}: allowed are numbers above 0")
+            raise UsageError(f"--{name}={cfg[name]}: it must be above 0")
     if not 0 <= cfg.adv_std_memory < 1:
-        raise UsageError(f"--adv_std_memory={cfg.adv_std_memory}: allowed are 0 and numbers below 1")
+        raise UsageError(f"--adv_std_memory={cfg.adv_std_memory}: it must be from 0 to below 1")
     for name in ("max_pure_expl_steps", "num_contexts", "milestone_step_freq"):
         if cfg[name] < 0:
-            raise UsageError(f"--{name}={cfg[name]}: allowed are 0 and positive whole numbers")
+            raise UsageError(f"--{name}={cfg[name]}: it must be a whole number, at least 0")
     if cfg.encoder_conv_architecture not in CONV_ARCHITECTURES:
         raise UsageError(
-            f"--encoder_conv_architecture={cfg.encoder_conv_architecture}: allowed are {', '.join(CONV_ARCHITECTURES)}"
+            f"--encoder_conv_architecture={cfg.encoder_conv_architecture}: it must be {' or '.join(CONV_ARCHITECTURES)}"
         )
     if not cfg.hang_timeout >= 0:
-        raise UsageError(f"--hang_timeout={cfg.hang_timeout}: allowed are 0 and numbers above")
+        raise UsageError(f"--hang_timeout={cfg.hang_timeout}: it must be at least 0")
+    if 0 < cfg.hang_timeout <= cfg.heartbeat_interval:
+        raise UsageError(
+            f"--heartbeat_interval={cfg.heartbeat_interval}: it must be below --hang_timeout={cfg.hang_timeout:g}, or"
+            " every worker would count as hung"
+        )
     check_sampling(cfg)
     check_monitoring(cfg)
     if cfg.max_pure_expl_steps > 0:
@@ -263,60 +323,58 @@ def check(cfg: Any) -> None:
 def check_sampling(cfg: Any) -> None:
     if cfg.num_envs_per_worker % cfg.worker_num_splits:
         raise UsageError(
-            f"--num_envs_per_worker={cfg.num_envs_per_worker}: allowed are multiples of"
+            f"--num_envs_per_worker={cfg.num_envs_per_worker}: it must be a multiple of"
             f" --worker_num_splits={cfg.worker_num_splits}"
         )
     if cfg.batch_size % cfg.rollout:
-        raise UsageError(f"--batch_size={cfg.batch_size}: allowed are multiples of --rollout={cfg.rollout}")
+        raise UsageError(f"--batch_size={cfg.batch_size}: it must be a multiple of --rollout={cfg.rollout}")
     if cfg.recurrence not in (-1, cfg.rollout) and (cfg.recurrence < 1 or cfg.rollout % cfg.recurrence):
-        raise UsageError(f"--recurrence={cfg.recurrence}: allowed are -1 and divisors of --rollout={cfg.rollout}")
+        raise UsageError(f"--recurrence={cfg.recurrence}: it must be -1 or a divisor of --rollout={cfg.rollout}")
     if cfg.with_pbt:
-        raise UsageError("--with_pbt=True: population-based training mixes policies of its own; only False is allowed")
+        raise UsageError("--with_pbt=True: it must be False; population-based training mixes policies in its own way")
     if cfg.normalize_returns and cfg.with_vtrace:
-        raise UsageError("--with_vtrace=True: allowed only with --normalize_returns=False")
+        raise UsageError("--with_vtrace=True: it must be False, unless --normalize_returns=False")
     if cfg.batched_sampling:
-        raise UsageError("--batched_sampling=True: phases are kept per environment; only False is allowed")
+        raise UsageError("--batched_sampling=True: it must be False; each environment has phases of its own")
     if cfg.device == "gpu" and not torch.cuda.is_available():
-        raise UsageError("--device=gpu: torch finds no GPU here; allowed is cpu")
+        raise UsageError("--device=gpu: it must be cpu; torch finds no GPU here")
 
 
 def check_explorers_own(cfg: Any) -> None:
-    allowed = {
-        "batch_size": (lambda value: value > 0 and value % cfg.rollout == 0, f"multiples of --rollout={cfg.rollout}"),
-        "num_batches_per_epoch": (lambda value: value >= 1, "whole numbers from 1"),
-        "num_epochs": (lambda value: value >= 1, "whole numbers from 1"),
-        "learning_rate": (lambda value: value > 0, "numbers above 0"),
-        "gamma": (lambda value: 0 <= value <= 1, "numbers from 0 to 1"),
-        "exploration_loss_coeff": (lambda value: value >= 0, "0 and numbers above"),
+    must_be = {
+        "batch_size": (lambda value: value > 0 and value % cfg.rollout == 0, f"a multiple of --rollout={cfg.rollout}"),
+        "num_batches_per_epoch": (lambda value: value >= 1, "a whole number, at least 1"),
+        "num_epochs": (lambda value: value >= 1, "a whole number, at least 1"),
+        "learning_rate": (lambda value: value > 0, "above 0"),
+        "gamma": (lambda value: 0 <= value <= 1, "from 0 to 1"),
+        "exploration_loss_coeff": (lambda value: value >= 0, "at least 0"),
     }
-    for name, (fits, sentence) in allowed.items():
+    for name, (fits, sentence) in must_be.items():
         value = cfg[f"explorer_{name}"]
         if value is not None and not fits(value):
-            raise UsageError(f"--explorer_{name}={value}: allowed are {sentence}")
+            raise UsageError(f"--explorer_{name}={value}: it must be {sentence}")
 
 
 def check_monitoring(cfg: Any) -> None:
     if cfg.eval_in_background and not cfg.milestone_step_freq:
-        raise UsageError(
-            "--eval_in_background=True: it evaluates milestones; allowed only with --milestone_step_freq above 0"
-        )
+        raise UsageError("--eval_in_background=True: it evaluates milestones, so --milestone_step_freq must be above 0")
     for name, least in (("eval_episodes", 1), ("eval_finish_seconds", 0)):
         if cfg[name] < least:
-            raise UsageError(f"--{name}={cfg[name]}: allowed are whole numbers from {least}")
+            raise UsageError(f"--{name}={cfg[name]}: it must be a whole number, at least {least}")
     if cfg.quiet and cfg.verbose:
-        raise UsageError("--quiet and --verbose contradict each other; allowed is one of them")
+        raise UsageError("--quiet and --verbose contradict each other; pass only one of them")
 
 
-def check_phases(cfg: Any, decisions: int) -> None:
+def check_phases(cfg: Any, decisions: int | None) -> None:
     resolve_explorer(cfg.explorer).check_cfg(cfg)
     check_explorers_own(cfg)
-    if cfg.max_pure_expl_steps >= decisions:
+    if decisions is not None and cfg.max_pure_expl_steps >= decisions:
         raise UsageError(
             f"--max_pure_expl_steps={cfg.max_pure_expl_steps}: an episode of {cfg.env} lasts {decisions} decisions,"
-            f" so allowed are 0 to {decisions - 1}"
+            f" so it must be from 0 to {decisions - 1}"
         )
     if not cfg.async_rl:
         raise UsageError(
-            f"--async_rl=False: synchronous collection waits for equal numbers of rollouts, which phases do not give;"
-            f" allowed with --max_pure_expl_steps={cfg.max_pure_expl_steps} is only True"
+            f"--async_rl=False: it must be True with --max_pure_expl_steps={cfg.max_pure_expl_steps};"
+            " synchronous collection waits for equal numbers of rollouts, and phases do not give these"
         )

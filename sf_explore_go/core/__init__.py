@@ -1,0 +1,1 @@
+"""Errors, files, seeds, statistics, contexts: plain Python."""

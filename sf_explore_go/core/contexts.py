@@ -6,10 +6,12 @@ here knows Doom or torch, so a set can be inspected, compared or reproduced anyw
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.seeding import derive_seed
+
+T = TypeVar("T")
 
 
 class IntegerGenerator(Protocol):
@@ -40,6 +42,13 @@ class ContextSet:
         goal = self.goals[int(rng.integers(0, len(self.goals)))]
         return Context(goal, int(rng.integers(0, 2**32)))
 
+    def balanced(self, count: int, seed: int) -> list[Context]:
+        """`count` contexts to evaluate on: those of the set, or the goals of the distribution, in equal numbers."""
+        if self.contexts:
+            return in_equal_numbers(self.contexts, count, seed)
+        goals = in_equal_numbers(self.goals, count, seed)
+        return [Context(goal, derive_seed(seed, "engine", index)) for index, goal in enumerate(goals)]
+
     def __contains__(self, context: Context) -> bool:
         return context in self.contexts if self.contexts else context.goal in self.goals
 
@@ -50,7 +59,7 @@ def draw_context_set(goals: Sequence[int], num_contexts: int, seed: int) -> Cont
     The n-th context does not depend on `num_contexts`: a larger set with the same seed holds the smaller one.
     """
     if num_contexts < 0:
-        raise UsageError(f"--num_contexts={num_contexts}: allowed are 0 (the whole distribution) and positive numbers")
+        raise UsageError(f"--num_contexts={num_contexts}: it must be positive, or 0 for the whole distribution")
     drawn: dict[Context, None] = {}
     stream = ",".join(str(goal) for goal in goals)  # so that sets over other goals have starts of their own
     trial = 0
@@ -59,3 +68,18 @@ def draw_context_set(goals: Sequence[int], num_contexts: int, seed: int) -> Cont
         drawn[Context(goal, derive_seed(seed, "context", stream, trial, "engine"))] = None
         trial += 1
     return ContextSet(tuple(goals), tuple(drawn))
+
+
+def in_equal_numbers(items: Sequence[T], count: int, seed: int) -> list[T]:
+    """`count` of the items, each as often as any other, give or take one.
+
+    They come block by block, each block with every item once in an order drawn from the seed. So the seed decides which
+    items have one more, and a longer list begins with the shorter one.
+    """
+    blocks = -(-count // len(items))
+    return [item for block in range(blocks) for item in _shuffled(items, derive_seed(seed, "block", block))][:count]
+
+
+def _shuffled(items: Sequence[T], seed: int) -> list[T]:
+    order = sorted(range(len(items)), key=lambda index: derive_seed(seed, index))
+    return [items[index] for index in order]

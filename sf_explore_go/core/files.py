@@ -1,9 +1,11 @@
 """Files that are never half-written."""
 
+import csv
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,3 +32,14 @@ def write_json(path: Path, value: Any) -> None:
     """For what is written often and could be made again: whoever reads sees the old file or the new one."""
     with replacing(path, sync=False) as file:
         file.write(json.dumps(value, indent=1).encode() + b"\n")
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """A table; the folder is made if need be."""
+    text = StringIO(newline="")
+    writer = csv.DictWriter(text, columns)
+    writer.writeheader()
+    writer.writerows(rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        file.write(text.getvalue().encode())

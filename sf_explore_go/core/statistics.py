@@ -93,12 +93,38 @@ def probability_of_improvement(ours: Sequence[float], theirs: Sequence[float]) -
     return float(((a > b) + 0.5 * (a == b)).mean())
 
 
-def improvement_interval(
-    ours: Sequence[float], theirs: Sequence[float], seed: int = 0, resamples: int = 2_000
-) -> Interval:
-    """`probability_of_improvement` with its 95 % percentile bootstrap interval over the seeds of both arms."""
-    a, b, rng = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float), np.random.default_rng(seed)
-    x = a[rng.integers(0, len(a), (resamples, len(a)))][:, :, None]
-    y = b[rng.integers(0, len(b), (resamples, len(b)))][:, None, :]
-    low, high = np.percentile(((x > y) + 0.5 * (x == y)).mean(axis=(1, 2)), [2.5, 97.5])
-    return probability_of_improvement(ours, theirs), float(low), float(high)
+def improvement_interval(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
+    """`probability_of_improvement` with its 95 % interval over the seeds of both arms; None below two seeds in an arm,
+    which say nothing of their spread."""
+    if min(len(ours), len(theirs)) < 2:
+        return None
+    share = probability_of_improvement(ours, theirs)
+    return share, *wins_interval(share, len(ours), len(theirs))
+
+
+def wins_interval(share: float, ours: int, theirs: int) -> tuple[float, float]:
+    """95 % interval of the chance that one of `ours` beats one of `theirs`, from the share of all pairs in which it
+    does: Newcombe's method 5 (Statistics in Medicine 25, 2006, 559-573).
+
+    All values are inside that would make the share a likely one, as with Wilson's interval. The spread that a value
+    would give is the one of Hanley and McNeil, so that arms without any overlap have an interval too. Intervals from
+    the spread of the seeds themselves (bootstrap, placement values on the logit scale) cover 62 % instead of 95 % with
+    five seeds and a chance of 0.92.
+    """
+    half = (ours + theirs) / 2 - 1
+
+    def is_inside(chance: float) -> bool:
+        spread = 1 + half * ((1 - chance) / (2 - chance) + chance / (1 + chance))
+        return (share - chance) ** 2 <= Z_95**2 * chance * (1 - chance) * spread / (ours * theirs)
+
+    return farthest(is_inside, share, 0.0), farthest(is_inside, share, 1.0)
+
+
+def farthest(is_inside: Callable[[float], bool], start: float, end: float) -> float:
+    """How far one gets from `start` towards `end` before leaving what is inside; by bisection."""
+    if is_inside(end):
+        return end
+    for _ in range(50):
+        middle = (start + end) / 2
+        start, end = (middle, end) if is_inside(middle) else (start, middle)
+    return start

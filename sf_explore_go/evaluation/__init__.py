@@ -1,0 +1,1 @@
+"""Playing a trained agent: player, arena, coverage."""

@@ -16,8 +16,11 @@ NUM_ENVS = 8
 class BackgroundEvaluation:
     """One evaluator process for a run. `poll` now and then; `finish` or `stop` at the end."""
 
-    def __init__(self, folder: Path, episodes: int, warn: Callable[[str], None], num_envs: int = NUM_ENVS) -> None:
-        self._folder, self._episodes, self._warn, self._num_envs = folder, episodes, warn, num_envs
+    def __init__(
+        self, folder: Path, env: str, episodes: int, warn: Callable[[str], None], num_envs: int = NUM_ENVS
+    ) -> None:
+        self._folder, self._env, self._warn = folder, env, warn
+        self._episodes, self._num_envs = episodes, num_envs
         self._process: subprocess.Popen[bytes] | None = None
         self._starts_left = STARTS
         self._start_at = 0.0
@@ -29,21 +32,21 @@ class BackgroundEvaluation:
     def start(self) -> None:
         self._starts_left -= 1
         words = [sys.executable, "-m", "sf_explore_go.evaluation.evaluator", str(self._folder)]
-        words += [f"--episodes={self._episodes}", f"--num_envs={self._num_envs}"]
+        words += [f"--env={self._env}", f"--episodes={self._episodes}", f"--num_envs={self._num_envs}"]
         try:
             with (self._folder / LOG).open("ab") as log:
                 self._process = subprocess.Popen(
                     words, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
                 )
         except OSError as error:
-            self._warn(f"background evaluation cannot start ({error}); the training goes on without it")
+            self._warn(f"background evaluation cannot start ({error}); the training continues without it")
             self._starts_left = 0
 
     def poll(self) -> None:
-        """See whether the evaluator is still there; say so if not, and start another one after a while."""
+        """Check that the evaluator still runs; if not, warn, and start another one after a while."""
         if self._process is not None and self._process.poll() is not None:
-            again = f"another one starts in {PAUSE_SECONDS:.0f} s" if self._starts_left else self._by_hand()
-            self._warn(f"background evaluation ended ({self._how_it_ended()}); the training goes on, and {again}")
+            again = f"another evaluation starts in {PAUSE_SECONDS:.0f} s" if self._starts_left else self._by_hand()
+            self._warn(f"background evaluation ended ({self._how_it_ended()}); the training continues; {again}")
             self._forget()
             self._start_at = time.monotonic() + PAUSE_SECONDS
         if self._process is None and self._starts_left and time.monotonic() >= self._start_at:
@@ -60,7 +63,7 @@ class BackgroundEvaluation:
         while self._process.poll() is None and time.monotonic() < deadline and wanted():
             time.sleep(0.2)
         if self._process.poll() is None:
-            self._warn(f"background evaluation was not waited for any longer; {self._by_hand()}")
+            self._warn(f"the training stopped waiting for the background evaluation; {self._by_hand()}")
         elif self._process.returncode != 0:
             self._warn(f"background evaluation ended ({self._how_it_ended()}); {self._by_hand()}")
         self.stop()
@@ -86,4 +89,4 @@ class BackgroundEvaluation:
 
     def _by_hand(self) -> str:
         where = f"--train_dir={self._folder.parent} --experiment={self._folder.name}"
-        return f"what is missing comes with: sf-explore-go evaluate {where} --checkpoint=all"
+        return f"to evaluate the rest, run sf-explore-go evaluate {where} --checkpoint=all"

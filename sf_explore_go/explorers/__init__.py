@@ -1,0 +1,1 @@
+"""Who acts before the agent: the interface, random, E3B."""

@@ -1,42 +1,44 @@
-"""Who acts in the explore phase: the interface, and the registry by name.
+"""Who acts in the explore phase: the interface.
 
-There are two kinds. An `ActorExplorer` chooses actions inside the rollout worker, needs no inference and leaves
-nothing to learn from. A `LearnedExplorer` is a policy of its own (policy 1 of the run): the inference worker answers
-for it, its steps go to a learner of its own, and that learner decides what is rewarded. Either is chosen with
-`--explorer=name` or, for one in your own file, `--explorer=module:Class`.
+There are two kinds. An `ActorExplorer` chooses actions by itself, inside the rollout worker, and learns nothing. A
+`LearnedExplorer` is a policy of its own (policy 1 of the run), trained by APPO on the explore phases alone; it only
+says what is rewarded there. docs/explorers.md builds one of each.
 """
 
-import importlib
-import sys
-from pathlib import Path
-from typing import Any, ClassVar
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 
 from sf_explore_go.core.errors import UsageError
 
-EXPLORERS: dict[str, str] = {
-    "random": "sf_explore_go.explorers.random:RandomExplorer",
-    "e3b": "sf_explore_go.explorers.e3b:E3BExplorer",
-}
+if TYPE_CHECKING:
+    from sf_explore_go.explorers.intrinsic import IntrinsicReward, Setting  # which needs torch
 
 
 class Explorer:
-    """What all explorers share."""
+    """What all explorers share: their flags, their checks and their charts."""
 
     learned: ClassVar[bool] = False
+    identity: ClassVar[Sequence[str]] = ()  # own flags that cannot change from one part of a run to the next
+    charts: ClassVar[Mapping[str, Sequence[str]]] = {}  # for TensorBoard: title -> tags
 
     @classmethod
-    def check(cls, action_space: gym.Space) -> None:
-        """Raise a UsageError if the explorer cannot act in this space."""
+    def add_arguments(cls, group: argparse._ArgumentGroup) -> None:
+        """Add the explorer's own flags; `train --help` shows them, and the run's config.json keeps their values."""
 
     @classmethod
     def check_cfg(cls, cfg: Any) -> None:
         """Raise a UsageError if one of the explorer's own flags has a bad value."""
 
+    @classmethod
+    def check(cls, action_space: gym.Space) -> None:
+        """Raise a UsageError if the explorer cannot act in this space."""
+
 
 class ActorExplorer(Explorer):
-    """Chooses actions by itself; one instance per environment, living in the rollout worker."""
+    """Chooses actions by itself; one instance per environment, in the rollout worker."""
 
     def __init__(self, action_space: gym.Space, seed: int, cfg: Any) -> None:
         self.action_space = action_space
@@ -51,37 +53,21 @@ class ActorExplorer(Explorer):
 
 
 class LearnedExplorer(Explorer):
-    """A policy of its own, with the agent's architecture, trained on the explore phases by `learner_class()`."""
+    """A policy with the agent's architecture, rewarded by `make_reward()` and by nothing else."""
 
     learned: ClassVar[bool] = True
+    checkpoint_key: ClassVar[str] = "explorer"  # of the reward's state in a checkpoint
 
     @classmethod
-    def learner_class(cls) -> type:
-        """A subclass of `sf_explore_go.training.learner.ExploreGoLearner`."""
+    def make_reward(cls, setting: "Setting") -> "IntrinsicReward":
+        """What is rewarded. Called once, in the learner's process, with torch's generator seeded for it."""
         raise NotImplementedError
 
     @classmethod
     def check_checkpoint(cls, state: dict[str, Any]) -> None:
         """Raise a UsageError if this explorer cannot go on from such a checkpoint; called before a resume."""
-
-
-def resolve_explorer(name: str) -> type[Explorer]:
-    """The explorer class behind `--explorer`: a registered name, or `module:Class` from the user's own files."""
-    target = EXPLORERS.get(name, name)
-    allowed = f"allowed are {', '.join(EXPLORERS)} and module:Class"
-    module_name, _, class_name = target.partition(":")
-    if not module_name or not class_name:
-        raise UsageError(f"--explorer={name}: {allowed}")
-    if str(Path.cwd()) not in sys.path:  # a console script does not look in the user's folder by itself
-        sys.path.append(str(Path.cwd()))
-    try:
-        explorer = getattr(importlib.import_module(module_name), class_name)
-    except ModuleNotFoundError as error:
-        raise UsageError(f"--explorer={name}: module {error.name!r} was not found; {allowed}") from error
-    except AttributeError as error:
-        raise UsageError(f"--explorer={name}: {module_name} has no {class_name!r}; {allowed}") from error
-    if not (isinstance(explorer, type) and issubclass(explorer, ActorExplorer | LearnedExplorer)):
-        raise UsageError(
-            f"--explorer={name}: {class_name} is neither an ActorExplorer nor a LearnedExplorer; {allowed}"
-        )
-    return explorer
+        if cls.checkpoint_key not in state:
+            raise UsageError(
+                f"--explorer={cls.__name__}: the explorer's checkpoint was written by another explorer; resume with the"
+                " one that started the run, or choose another --experiment"
+            )

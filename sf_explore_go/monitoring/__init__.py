@@ -1,0 +1,1 @@
+"""Observers of a training: TensorBoard, progress line, pictures."""

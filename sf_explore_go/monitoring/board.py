@@ -1,9 +1,11 @@
 """The run in TensorBoard: how its charts are laid out, what its hyperparameters are, and what evaluation found.
 
-A run has one folder of event files, `.summary/0` (a learned explorer has `.summary/1`), and TensorBoard wants one
-writer per folder at a time. While a training runs that is the training, which shows rows of evaluation.csv as they
-come; otherwise it is whoever evaluates. A lock tells which. What was shown is remembered beside the event files, so
-nothing is shown twice or forgotten, however processes end.
+A run has one folder of event files, `.summary/0` (a learned explorer has `.summary/1`), and two small ones,
+`.summary/train` and `.summary/test`: TensorBoard gives each folder a colour, so success on training and on test
+contexts have two colours in one chart only if they come from two folders. It wants one writer per folder at a time.
+While a training runs that is the training, which shows rows of evaluation.csv as they come; otherwise it is whoever
+evaluates. A lock tells which. What was shown is remembered beside the event files, so nothing is shown twice or
+forgotten, however processes end.
 """
 
 import json
@@ -18,17 +20,19 @@ from tensorboardX import SummaryWriter
 from tensorboardX.summary import hparams
 
 from sf_explore_go.core.files import write_json
-from sf_explore_go.runs.scores import BY_GOAL, EVALUATION, Score, read_scores
-from sf_explore_go.worlds.registry import World, world_of
+from sf_explore_go.explorers.registry import resolve_explorer
+from sf_explore_go.runs.scores import BY_GOAL, EVALUATION, SHARED, Score, read_scores
+from sf_explore_go.worlds.base import World
+from sf_explore_go.worlds.registry import world_of
 
 Layout = dict[str, dict[str, list[Any]]]
 
 # Category -> chart -> its tags. The tab "Custom Scalars" keeps this order; elsewhere TensorBoard sorts by name.
 LAYOUT: Layout = {
     "Does it generalise?": {
-        "success on training and test contexts": ["Multiline", ["eval/train_success", "eval/test_success"]],
+        "success: training and test contexts": ["Multiline", ["eval/success"]],
         "generalisation gap (training - test)": ["Multiline", ["eval/generalisation_gap"]],
-        "return on training and test contexts": ["Multiline", ["eval/train_return", "eval/test_return"]],
+        "return: training and test contexts": ["Multiline", ["eval/return"]],
     },
     "Training episodes": {
         "return of the go phase": ["Multiline", ["go/return"]],
@@ -41,7 +45,6 @@ LAYOUT: Layout = {
     "Explorer": {
         "share of the map per explore phase": ["Multiline", ["explore/coverage_per_phase"]],
         "cells where go phases start": ["Multiline", ["explore/go_start_cells"]],
-        "E3B: loss of the inverse dynamics": ["Multiline", ["explore/e3b_inverse_loss"]],
     },
     "Agent": {
         "entropy": ["Multiline", ["train/entropy"]],
@@ -53,25 +56,49 @@ LAYOUT: Layout = {
     },
 }
 
-HYPERPARAMETERS = (
-    "env", "max_pure_expl_steps", "explorer", "num_contexts", "seed", "context_seed", "preset", "learning_rate",
-    "gamma", "gae_lambda", "rollout", "batch_size", "num_epochs", "exploration_loss", "exploration_loss_coeff",
-    "ppo_clip_ratio", "max_grad_norm", "rnn_size", "encoder_conv_architecture", "num_workers", "num_envs_per_worker",
-    "train_for_env_steps",
-)  # fmt: skip
+# Name of a column -> flag. TensorBoard sorts columns by name, capitals first, and shows five of them: those that tell
+# the runs of an experiment apart.
+HYPERPARAMETERS = {
+    "Environment": "env", "Explorer": "explorer", "K": "max_pure_expl_steps", "Seed": "seed",
+    "Training contexts": "num_contexts",
+} | {
+    name: name
+    for name in (
+        "context_seed", "preset", "learning_rate", "gamma", "gae_lambda", "rollout", "batch_size", "num_epochs",
+        "exploration_loss", "exploration_loss_coeff", "ppo_clip_ratio", "max_grad_norm", "rnn_size",
+        "encoder_conv_architecture", "num_workers", "num_envs_per_worker", "train_for_env_steps",
+    )
+}  # fmt: skip
 METRICS = ("eval/train_success", "eval/test_success", "eval/generalisation_gap", "go/return")
+
+
+def layout_for(cfg: Mapping[str, Any]) -> Layout:
+    """The charts of every run, and those that its explorer brings."""
+    if not cfg.get("max_pure_expl_steps"):
+        return LAYOUT
+    own = {title: ["Multiline", list(tags)] for title, tags in resolve_explorer(cfg["explorer"]).charts.items()}
+    return LAYOUT | {"Explorer": LAYOUT["Explorer"] | own}
 
 
 def describe_run(writer: SummaryWriter, cfg: Mapping[str, Any]) -> None:
     """Layout and hyperparameters, at the head of the event file."""
-    writer.add_custom_scalars(LAYOUT)
-    chosen = {name: cfg[name] for name in HYPERPARAMETERS if name in cfg}
+    writer.add_custom_scalars(layout_for(cfg))
+    chosen = {name: cfg[flag] for name, flag in HYPERPARAMETERS.items() if flag in cfg}
     for summary in hparams(chosen, dict.fromkeys(METRICS, 0.0)):
         writer.file_writer.add_summary(summary)
 
 
 def board_folder(run: Path) -> Path:
     return run / ".summary" / "0"
+
+
+def split_folder(run: Path, split: str) -> Path:
+    return run / ".summary" / split
+
+
+def new_writer(folder: Path) -> SummaryWriter:
+    """Files are named by the second; without a suffix, two of one second would be one, and the first lost."""
+    return SummaryWriter(str(folder), filename_suffix=f".{time.time_ns()}")
 
 
 def board_lock(run: Path) -> FileLock:
@@ -99,6 +126,8 @@ class EvaluationBoard:
         new = [one for one in rows if _name(one) not in shown]
         for one in new:
             self._show(writer, one)
+        for split in {one.split for one in new}:
+            self._show_split(split, [one for one in new if one.split == split])
         for train, test in pairs(rows):
             if train in new or test in new:
                 gap = train.success_rate - test.success_rate
@@ -115,6 +144,13 @@ class EvaluationBoard:
         writer.add_scalar(f"{group}/{one.split}_length", one.mean_length, one.frames)
         if one.split == "test":
             self._show_goals(writer, one, f"{group}/test_success_by_goal")
+
+    def _show_split(self, split: str, rows: Sequence[Score]) -> None:
+        """The same numbers once more, where they get a colour of their own."""
+        with new_writer(split_folder(self._run, split)) as writer:
+            for one in rows:
+                writer.add_scalar(f"{group_of(one)}/success", one.success_rate, one.frames)
+                writer.add_scalar(f"{group_of(one)}/return", one.mean_return, one.frames)
 
     def _show_goals(self, writer: SummaryWriter, one: Score, tag: str) -> None:
         goals = [row for row in read_scores(self._run / BY_GOAL) if row.key == one.key]
@@ -143,20 +179,19 @@ def pairs(rows: Sequence[Score]) -> list[tuple[Score, Score]]:
 
 
 def _name(one: Score) -> str:
-    return f"{one.checkpoint} {one.split} {one.actions} {one.episodes} {one.eval_seed}"
+    name = f"{one.checkpoint} {one.split} {one.actions} {one.episodes} {one.eval_seed}"
+    return name if one.contexts == SHARED else f"{name} {one.contexts}"  # as earlier versions remembered it
 
 
 def goal_picture(goals: Sequence[Score], world: World) -> NDArray | None:
     """Success by goal on the map; None where there is nothing to draw, or no map to draw on."""
-    if world.kind != "doom" or not goals:
+    if not goals:
         return None
-    from sf_explore_go.worlds.doom.mapview import map_image
-
     episodes = sum(row.episodes for row in goals)
     mean = sum(row.success_rate * row.episodes for row in goals) / episodes
     title = f"Test success {mean:.0%} at {goals[0].frames:,} frames, {episodes} episodes"
-    rates = {int(row.goal): row.success_rate for row in goals}
-    return map_image(world.scenario, rates=rates, title=title)
+    rates = {int(row.goal): row.success_rate for row in goals if row.goal.isdigit()}
+    return world.map_image(rates=rates, title=title)
 
 
 def show_evaluations(run: Path, cfg: Mapping[str, Any]) -> None:
@@ -165,8 +200,7 @@ def show_evaluations(run: Path, cfg: Mapping[str, Any]) -> None:
     try:
         with board_lock(run).acquire(timeout=0):
             board = EvaluationBoard(run, cfg["env"])
-            # Files are named by the second; without a suffix, two of one second would be one, and the first lost.
-            with SummaryWriter(str(board_folder(run)), filename_suffix=f".{time.time_ns()}") as writer:
+            with new_writer(board_folder(run)) as writer:
                 board.show_new(writer)
     except Timeout:
         return

@@ -1,72 +1,54 @@
-"""How much of the world explore phases see, and where they leave the agent.
+"""How much of the world the explore phases of a training see: curves, and pictures on the map."""
 
-The measures are the same for every explorer, so that explorers compare: the share of the free cells of the map that
-one phase visits, the share that the last phases visit together, and over how many cells the starts of the go phases
-are spread. The last one is the exponential of the entropy of the start cells: n equally likely cells count as n.
-"""
+from typing import Any
 
-from collections import deque
+from numpy.typing import NDArray
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from sf_explore_go.core.observers import Observer
+from sf_explore_go.evaluation.coverage import Coverage
+from sf_explore_go.training.clock import FrameClock
+from sf_explore_go.training.messages import EXPLORE_PHASE
+from sf_explore_go.worlds.base import World
 
-from sf_explore_go.worlds.doom.geometry import CellGrid, free_cells
-from sf_explore_go.worlds.grid.illustrative import ON_CROSS
-from sf_explore_go.worlds.registry import World
-
-PHASES_KEPT = 200
+PICTURES_PER_RUN = 20
 
 
-def world_cells(world: World) -> CellGrid:
-    """The cells of a world's map, in the units of the positions that its environment reports."""
-    if world.kind == "doom":
-        return free_cells(world.scenario)
-    return CellGrid(np.array(ON_CROSS), (-0.5, -0.5), 1.0)
+class CoverageObserver(Observer):
+    """Of a world that has cells; others have nothing to show."""
+
+    def __init__(self, world: World, budget: int) -> None:
+        self._world, self._cells = world, world.cells()
+        self._coverage = Coverage(self._cells) if self._cells is not None else None
+        self._picture_clock = FrameClock(max(1, budget // PICTURES_PER_RUN))
+
+    def on_init(self, runner: Any) -> None:
+        if self._coverage is not None:
+            runner.policy_msg_handlers[EXPLORE_PHASE] = [self._on_explore_phase]
+
+    def _on_explore_phase(self, runner: Any, msg: dict, policy_id: int) -> None:
+        assert self._coverage is not None
+        self._coverage.add(**msg[EXPLORE_PHASE])
+
+    def extra_summaries(self, runner: Any, policy_id: int, writer: Any, env_steps: int) -> None:
+        if policy_id != 0 or not self._coverage:
+            return
+        for tag, value in self._coverage.scalars().items():
+            writer.add_scalar(tag, value, env_steps)
+        if self._picture_clock.is_due(env_steps):
+            for tag, picture in coverage_pictures(self._coverage, self._world).items():
+                writer.add_image(tag, picture, env_steps, dataformats="HWC")
 
 
-class Coverage:
-    """The last explore phases of a run."""
-
-    def __init__(self, cells: CellGrid, phases_kept: int = PHASES_KEPT) -> None:
-        self.cells = cells
-        self._visits: deque[NDArray[np.int64]] = deque(maxlen=phases_kept)  # counts per cell, a phase each
-        self._starts: deque[tuple[float, float]] = deque(maxlen=phases_kept)
-
-    def add(self, positions: ArrayLike, go_start: tuple[float, float] | None) -> None:
-        """One explore phase: its positions [n, 2], and where the agent took over (None if the episode ended)."""
-        self._visits.append(self.cells.visit_counts(positions) * self.cells.free)
-        if go_start is not None:
-            self._starts.append(go_start)
-
-    def __len__(self) -> int:
-        return len(self._visits)
-
-    def shares(self) -> NDArray[np.float64]:
-        """The share of the free cells that each of the last phases visited."""
-        return np.array([np.count_nonzero(visits) for visits in self._visits]) / self.cells.free.sum()
-
-    def visits(self) -> NDArray[np.int64]:
-        """Visits per cell over the last phases."""
-        return np.sum(self._visits, axis=0) if self._visits else np.zeros(self.cells.free.shape, np.int64)
-
-    def starts(self) -> list[tuple[float, float]]:
-        return list(self._starts)
-
-    def scalars(self) -> dict[str, float]:
-        """tag -> value; nothing before the first phase has ended."""
-        if not self._visits:
-            return {}
-        values = {
-            "explore/coverage_per_phase": float(self.shares().mean()),
-            "explore/coverage_together": float(np.count_nonzero(self.visits()) / self.cells.free.sum()),
-        }
-        if self._starts:
-            values["explore/go_start_cells"] = effective_cells(self.cells.visit_counts(self._starts))
-        return values
-
-
-def effective_cells(counts: ArrayLike) -> float:
-    """exp(entropy) of a histogram over cells: n equally filled cells give n."""
-    shares = np.asarray(counts, dtype=float).ravel()
-    shares = shares[shares > 0] / shares.sum()
-    return float(np.exp(-(shares * np.log(shares)).sum()))
+def coverage_pictures(coverage: Coverage, world: World) -> dict[str, NDArray]:
+    """tag -> picture [height, width, RGB]; nothing where there is no map to draw on."""
+    if len(coverage) == 0:
+        return {}
+    together = coverage.scalars()["explore/coverage_together"]
+    starts = coverage.cells.visit_counts(coverage.starts())
+    pictures = {
+        "explore/visits": world.map_image(
+            heat=coverage.visits(), title=f"{len(coverage)} explore phases: {together:.0%} of the map"
+        ),
+        "explore/go_starts": world.map_image(heat=starts, title=f"Where {starts.sum()} go phases started"),
+    }
+    return {tag: picture for tag, picture in pictures.items() if picture is not None}

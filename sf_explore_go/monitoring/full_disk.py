@@ -1,13 +1,17 @@
-"""A disk that is full takes curves and log lines away, but must not block a training before it could say so.
+"""A full disk costs curves and log lines, but must not block a training.
 
 TensorBoard's writer dies in its own thread when a write fails, and whoever hands it the next event waits without end.
-So failed writes are dropped here. The end of such a run is the learners' to tell, who cannot save.
+So failed writes are dropped here. The learners end such a run with a sentence when they cannot save.
 """
 
 import contextlib
 import logging
 from collections.abc import Iterable
 from typing import Any
+
+from sf_explore_go.core.versions import written_for
+
+written_for("tensorboardX", "2.6.5")
 
 
 class ForgivingRecords:

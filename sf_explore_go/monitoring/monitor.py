@@ -1,6 +1,6 @@
-"""The eyes of a training: what it shows in TensorBoard and on the terminal, and the evaluation beside it.
+"""What a training shows in TensorBoard and on the terminal, and its evaluation in the background.
 
-Sample Factory calls an observer at certain moments; this is one, so the runner knows nothing of it. Nothing in here may
+This is an observer, which Sample Factory calls at certain moments, so the runner knows nothing of it. Nothing here may
 harm the training: an evaluation that cannot be read or shown is a warning.
 """
 
@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from filelock import Timeout
-from sample_factory.algo.runners.runner import AlgoObserver
 from sample_factory.utils.utils import experiment_dir, log
 from signal_slot.signal_slot import EventLoopObject, Timer
 
 from sf_explore_go.core.errors import UsageError
+from sf_explore_go.core.observers import Observer
 from sf_explore_go.evaluation.background import BackgroundEvaluation
 from sf_explore_go.monitoring.board import EvaluationBoard, board_lock, describe_run
+from sf_explore_go.monitoring.estimate import MEASURE_SECONDS, long_by_preset, long_by_speed
+from sf_explore_go.monitoring.full_disk import forgive_full_disks
 from sf_explore_go.monitoring.progress import Progress, seconds_left
 from sf_explore_go.processes.console import LiveLine
 from sf_explore_go.processes.stopping import StopRequest
+from sf_explore_go.runs.status import read_status
 
 LOCK_SECONDS = 30.0
 LINE_SECONDS = 1.0
@@ -38,7 +41,7 @@ class Ticker(EventLoopObject):
         self._call()
 
 
-class TrainingMonitor(AlgoObserver):
+class TrainingMonitor(Observer):
     """Observes one training; `line` is where progress is shown, None for nowhere."""
 
     def __init__(self, cfg: Any, line: LiveLine | None = None) -> None:
@@ -49,6 +52,7 @@ class TrainingMonitor(AlgoObserver):
         self._background: BackgroundEvaluation | None = None
         self._test_success: float | None = None
         self._ticker: Ticker | None = None
+        self._speed_judged = False
 
     # -- what Sample Factory calls -------------------------------------------------------------------------------
 
@@ -57,13 +61,17 @@ class TrainingMonitor(AlgoObserver):
             self._lock.acquire(timeout=LOCK_SECONDS)
         except Timeout:
             raise UsageError(
-                f"--experiment={self._cfg.experiment}: another training writes into {self._folder}"
+                f"--experiment={self._cfg.experiment}: another training is writing to {self._folder}"
             ) from None
+        forgive_full_disks(runner.writers.values())
         describe_run(runner.writers[0], self._cfg)
+        status = read_status(self._folder)
+        if sentence := long_by_preset(self._cfg, status.frames if status is not None else 0):
+            log.warning(sentence)
 
     def on_start(self, runner: Any) -> None:
         if self._cfg.eval_in_background:
-            self._background = BackgroundEvaluation(self._folder, self._cfg.eval_episodes, log.warning)
+            self._background = BackgroundEvaluation(self._folder, self._cfg.env, self._cfg.eval_episodes, log.warning)
             self._background.start()
         self._ticker = Ticker(runner.event_loop, LINE_SECONDS, lambda: self._look(runner))
 
@@ -78,11 +86,20 @@ class TrainingMonitor(AlgoObserver):
     def _look(self, runner: Any) -> None:
         if self._background is not None and not runner.stopped:
             self._background.poll()
+        if not self._speed_judged and runner.total_train_seconds >= MEASURE_SECONDS:
+            self._judge_speed(runner)
         if self._line is not None and runner.frames.total:
             try:
                 self._line.show(self.progress(runner).line())
             except OSError:  # whoever read the terminal is gone
                 self._line = None
+
+    def _judge_speed(self, runner: Any) -> None:
+        self._speed_judged = True
+        seconds, frames = runner.total_train_seconds, runner.frames.total
+        speed = (frames - runner.buffer_mgr.frames.restored().total) / seconds
+        if sentence := long_by_speed(self._cfg, frames, speed, seconds):
+            log.warning(sentence)
 
     def _show_evaluations(self, writer: Any) -> None:
         try:
@@ -95,7 +112,7 @@ class TrainingMonitor(AlgoObserver):
                 self._test_success = row.success_rate
 
     def progress(self, runner: Any) -> Progress:
-        cfg, frames, episodes = self._cfg, runner.frames, dict(runner._episode_scalars(0))
+        cfg, frames, episodes = self._cfg, runner.frames, dict(runner.episode_scalars(0))
         fps = runner._get_perf_stats()[0][0]
         left = seconds_left(
             frames.total, cfg.train_for_env_steps, fps, runner.total_train_seconds, cfg.train_for_seconds
@@ -125,7 +142,7 @@ class TrainingMonitor(AlgoObserver):
         try:
             if self._line is not None and background.pid is not None:
                 limit = self._cfg.eval_finish_seconds
-                self._line.say(f"Evaluating the milestones that are left, at most {limit} s ...")
+                self._line.say(f"Evaluating the remaining milestones, for at most {limit} s ...")
             background.finish(self._cfg.eval_finish_seconds, wanted=lambda: stop.signal is None)
         finally:
             stop.restore()

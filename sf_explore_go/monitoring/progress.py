@@ -1,7 +1,12 @@
-"""Where a training stands, in one line."""
+"""The progress of a training or an evaluation, in one line."""
 
 import math
+import time
 from dataclasses import dataclass
+
+from sf_explore_go.processes.console import LiveLine
+
+SHORT_SECONDS = 2.0  # an evaluation that is over by then says nothing
 
 
 @dataclass(frozen=True)
@@ -51,3 +56,27 @@ def duration(seconds: float) -> str:
     if minutes < 48 * 60:
         return f"{minutes // 60} h {minutes % 60:02d} min"
     return f"{days} d {hours % 24} h"
+
+
+class EpisodeCount:
+    """The progress of an evaluation; `line` is where it is shown, None for nowhere."""
+
+    def __init__(self, total: int, line: LiveLine | None) -> None:
+        self._total, self._line = total, line
+        self._done, self._begun = 0, time.monotonic()
+
+    def add_one(self) -> None:
+        self._done += 1
+        seconds = time.monotonic() - self._begun
+        if self._line is not None and seconds >= SHORT_SECONDS:
+            self._line.show(episode_line(self._done, self._total, seconds))
+
+    def end(self) -> None:
+        if self._line is not None:
+            self._line.end()
+
+
+def episode_line(done: int, total: int, seconds: float) -> str:
+    """After the first `done` of `total` episodes took so many seconds."""
+    left = f", {duration(seconds / done * (total - done))} left" if done < total else f", {duration(seconds)}"
+    return f"{done:,} of {total:,} episodes{left}"

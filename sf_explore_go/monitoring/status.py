@@ -1,66 +1,17 @@
-"""`status.json` in a run's folder: how far the training is, or how it ended. Sweeps and schedulers' scripts read it.
+"""Keeps a run's status.json up to date."""
 
-A run that was stopped and taken up again has several parts. Each notes the total of frames that it began and ended at,
-so that anybody can see that nothing was counted twice and nothing was left out.
-"""
-
-import json
 import os
 import socket
 import time
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
-from sample_factory.algo.runners.runner import AlgoObserver
+from sf_explore_go.core.observers import Observer
+from sf_explore_go.runs.status import RUNNING, Part, Status, read_status, write_status
 
-from sf_explore_go.core.files import write_json
-
-STATUS_FILE = "status.json"
 WRITE_EVERY_SECONDS = 5.0
-RUNNING, FINISHED, INTERRUPTED, FAILED = "running", "finished", "interrupted", "failed"
-EXIT_INTERRUPTED = 75  # stopped by a signal, saved, can go on: what sysexits.h calls a temporary failure
 
 
-@dataclass(frozen=True)
-class Part:
-    """What one command has added to a run."""
-
-    begun_at: int  # total frames
-    ended_at: int
-    state: str
-
-
-@dataclass(frozen=True)
-class Status:
-    """The content of status.json."""
-
-    state: str  # running (or killed while it was), finished, interrupted, failed
-    frames: int
-    explore_frames: int
-    go_frames: int
-    budget: int  # --train_for_env_steps
-    frames_per_second: float  # over the time since this command's first frame
-    time: float  # when this was written, seconds since 1970
-    host: str
-    pid: int
-    parts: list[Part] = field(default_factory=list)
-
-
-def read_status(folder: Path) -> Status | None:
-    """The last status that was written; None if there is none, or none that can be read."""
-    try:
-        values = json.loads((folder / STATUS_FILE).read_text())
-        return Status(**(values | {"parts": [Part(**part) for part in values["parts"]]}))
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
-def write_status(folder: Path, status: Status) -> None:
-    write_json(folder / STATUS_FILE, asdict(status))
-
-
-class StatusWriter(AlgoObserver):
+class StatusWriter(Observer):
     """Keeps a run's status.json up to date while it trains."""
 
     def __init__(self) -> None:
@@ -76,8 +27,11 @@ class StatusWriter(AlgoObserver):
             self._next_time = time.monotonic() + WRITE_EVERY_SECONDS
             self.write(runner, RUNNING)
 
+    def on_lost(self, runner: Any, state: str) -> None:
+        self.write(runner, state)
+
     def write(self, runner: Any, state: str) -> None:
-        """Say where the run stands. A disk that is full must not end a training for the sake of this file."""
+        """Write how far the run is. A full disk must not end a training because of this file."""
         if runner.buffer_mgr is None or not runner.folder.is_dir():
             return
         frames, begun_at = runner.frames, runner.buffer_mgr.frames.restored().total

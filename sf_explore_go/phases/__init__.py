@@ -1,0 +1,1 @@
+"""Explore, then go: the schedule, one open rollout per policy."""

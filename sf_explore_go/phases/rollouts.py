@@ -8,8 +8,6 @@ therefore only ever sees its own steps, each exactly once, in the order in which
 
 from typing import Any
 
-from sample_factory.algo.utils.tensor_dict import TensorDict
-
 # Tensors [rollout] that a learned explorer's rollouts carry beside Sample Factory's, all int32.
 ENV_INDEX = "env_index"  # which environment of the run
 PHASE_INDEX = "phase_index"  # which episode of that environment, hence which explore phase
@@ -26,14 +24,14 @@ class OpenRollout:
         self.policy_id = policy_id
         self.step = 0  # where the next step goes, 0 .. rollout
         self.buffer_index = -1
-        self.buffer: TensorDict | None = None  # views into shared memory, [rollout (+ 1), ...] each
+        self.buffer: Any = None  # views into shared memory, [rollout (+ 1), ...] each
         self.rollouts_sent = 0
 
     @property
     def needs_buffer(self) -> bool:
         return self.buffer is None
 
-    def attach(self, buffer_index: int, tensors: TensorDict) -> None:
+    def attach(self, buffer_index: int, tensors: Any) -> None:
         """Start a new rollout in a free shared buffer; `tensors` are [buffers, rollout (+ 1), ...]."""
         self.buffer_index = buffer_index
         self.buffer = tensors[buffer_index]

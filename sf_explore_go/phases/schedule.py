@@ -8,6 +8,8 @@ go phase, and the next episode draws anew.
 import random
 from enum import IntEnum
 
+AGENT, EXPLORER = 0, 1  # policy ids
+
 
 class Phase(IntEnum):
     """Who acts. The values index per-phase counters."""

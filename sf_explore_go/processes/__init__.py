@@ -1,0 +1,1 @@
+"""What keeps processes honest: supervisor, fork server, signals."""

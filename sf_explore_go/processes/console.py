@@ -1,4 +1,4 @@
-"""What a training says on the terminal: one line that lives, or plain lines where there is no terminal.
+"""What a training prints: one live line on a terminal, plain lines elsewhere.
 
 Sample Factory's log goes to the run's sf_log.txt. Warnings and errors, of this process and of every worker, reach the
 terminal in any case. Workers learn the mode from an environment variable, since they are started afresh.

@@ -18,22 +18,25 @@ from sample_factory.algo.utils.env_info import EnvInfo, extract_env_info
 from sample_factory.algo.utils.make_env import make_env_func_batched
 
 from sf_explore_go.core.errors import UsageError
+from sf_explore_go.core.versions import written_for
 from sf_explore_go.processes.stopping import children_deaf_to_stop_signals
+
+written_for("signal-slot-mp", "1.0.5")
 
 CONTEXT = multiprocessing.get_context("forkserver")
 IMPORTED = "sf_explore_go.training.imported"
 SOCKET_FOLDER = "SF_EXPLORE_GO_SOCKET_FOLDER"  # variable that tells the server what to remove when it ends
-LONGEST_TMPDIR = 70  # of 107 characters in all; torch adds /torch-shm-dir-123456/manager.sock
+LONGEST_TMPDIR = 70  # of 107 characters in all; Python adds /pymp-12345678/listener-12345678
 MOST_WORKERS = 160  # Python hands a forked process at most 252 open files; ours have about 30, and one per worker
 
 
 def check_sockets() -> None:
-    """Processes, Python's server and torch's among them, meet at sockets in TMPDIR, whose paths the system limits."""
+    """Processes, Python's server among them, meet at sockets in TMPDIR, whose paths the system limits."""
     folder = tempfile.gettempdir()
     if len(folder) > LONGEST_TMPDIR:
         raise UsageError(
-            f"TMPDIR={folder}: sockets of worker processes stand in it, and its path is too long for them; allowed are"
-            f" {LONGEST_TMPDIR} characters"
+            f"TMPDIR={folder}: it must have at most {LONGEST_TMPDIR} characters, or the paths of the workers' sockets"
+            " in it become too long"
         )
 
 

@@ -1,4 +1,4 @@
-"""Workers that end when the main process is gone, however it went."""
+"""Workers that end when the main process is gone, however it went, and shared memory that ends with them."""
 
 import logging
 import multiprocessing
@@ -6,9 +6,16 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from multiprocessing import util
+from multiprocessing.synchronize import SemLock
 from typing import Any
 
+import torch
+
+from sf_explore_go.core.versions import written_for
 from sf_explore_go.processes.console import follow_console
+
+written_for("signal-slot-mp", "1.0.5")
 
 
 class FollowsParent:
@@ -24,6 +31,24 @@ class FollowsParent:
         follow_console()
         if self.init_func is not None:
             self.init_func(*args, **kwargs)
+        share_without_names()
+
+
+def share_without_names() -> None:
+    """Share weights without names, so that nobody has to remove them: their memory ends with its last user.
+
+    Sample Factory shares them under names in /dev/shm, which a helper of torch removes two seconds after their last
+    user has gone. A scheduler that ends what is left of a job kills that helper first. Memory that is handed on as an
+    open file has no name after its first moment.
+    """
+    torch.multiprocessing.set_sharing_strategy("file_descriptor")
+
+
+def remove_names_of_semaphores() -> None:
+    """Remove the names of this process's semaphores now, not at exit; call it once every worker has opened them."""
+    for finalizer in list(util._finalizer_registry.values()):  # type: ignore[attr-defined]
+        if finalizer._callback is SemLock._cleanup:  # type: ignore[attr-defined]
+            finalizer()
 
 
 def end_with_parent() -> None:
@@ -31,7 +56,7 @@ def end_with_parent() -> None:
 
     The kernel could send a signal instead, but that comes from the parent of a process, which is the fork server, or
     when the thread ends that started it, which Sample Factory's do at once. Engines are removed by their guards
-    (worlds/doom/janitor.py).
+    (doom/janitor.py).
     """
     parent = multiprocessing.parent_process()
     assert parent is not None

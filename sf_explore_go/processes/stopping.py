@@ -1,8 +1,9 @@
 """Stopping on a signal: finish the step, save, leave nothing behind."""
 
+import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -15,15 +16,37 @@ class StopRequest:
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
         self._previous: dict[int, Any] = {}
+        self._pipe: tuple[int, int] | None = None  # Python writes the numbers of signals into it as they come
+        self._previous_pipe = -1
+        self._numbers = b""  # that were in the pipe
 
     def install(self) -> None:
         for number in STOP_SIGNALS:
             self._previous[number] = signal.signal(number, self._on_signal)
+        self._pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._previous_pipe = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
 
     def restore(self) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         self._previous.clear()
+        if self._pipe is not None:
+            signal.set_wakeup_fd(self._previous_pipe)
+            self._look()
+            for end in self._pipe:
+                os.close(end)
+            self._pipe = None
+
+    @property
+    def has_come(self) -> bool:
+        """Whether a signal asked for the end, even if the main thread hangs and could not take note of it."""
+        self._look()
+        return self.signal is not None or any(number in STOP_SIGNALS for number in self._numbers)
+
+    def _look(self) -> None:
+        if self._pipe is not None:
+            with suppress(BlockingIOError):
+                self._numbers += os.read(self._pipe[0], 64)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.signal is not None:

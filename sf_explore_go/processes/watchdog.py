@@ -1,4 +1,4 @@
-"""Noticing that a worker hangs: it lives, but gives no sign of life."""
+"""Notices workers that hang: their process runs, but they give no sign of life."""
 
 import time
 from collections.abc import Callable
@@ -9,8 +9,8 @@ LONGEST_STEP = 1.0  # seconds: what one look at the clock may add
 class Watchdog:
     """Counts how long each watched worker has been silent.
 
-    Only time in which this process itself ran is counted, in steps of at most a second: after a night in which the
-    whole machine slept, nobody is to blame.
+    Only time in which this process itself ran is counted, in steps of at most a second: a night in which the
+    whole machine slept does not count.
     """
 
     def __init__(self, limit_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,0 +1,1 @@
+"""From runs to statistics, tables, figures, a page, films."""

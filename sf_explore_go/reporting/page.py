@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from sf_explore_go import __version__
 from sf_explore_go.reporting.runs import Arm
 from sf_explore_go.reporting.starts import HEADERS as COVERAGE_HEADERS
-from sf_explore_go.reporting.tables import HEADERS, cells
+from sf_explore_go.reporting.tables import columns, table_rows
 
 # The browser is told to load nothing, so that the page is the same on any machine and tells no one that it is read.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -20,6 +20,7 @@ STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #24292f; max-width: 1200px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 p.lead { color: #57606a; margin-top: 0; }
+p.note { background: #fff8c5; border-left: 4px solid #d4a72c; padding: .4rem .8rem; overflow-wrap: anywhere; }
 img { max-width: 100%; height: auto; display: block; }
 .maps { display: grid; grid-template-columns: repeat(auto-fit, minmax(440px, 1fr)); gap: 1rem; }
 .table { overflow-x: auto; }
@@ -36,7 +37,7 @@ EXPLANATION = (
     " The gain seed by seed is the mean difference in test success between a seed of the arm and the same seed of the"
     " baseline, which has the same training contexts."
     " P(beats baseline) is the chance that a random seed of the arm has a higher test success than a random seed of the"
-    " baseline, ties counting half, with its percentile bootstrap interval."
+    " baseline, ties counting half, with Newcombe's interval (his method 5) from two seeds per arm on."
 )
 
 COVERAGE_EXPLANATION = (
@@ -89,19 +90,22 @@ def page(
     rows: Sequence[dict[str, Any]],
     sections: Mapping[str, Mapping[str, Figure]],
     coverage: Sequence[Sequence[str]],
+    notes: Sequence[str] = (),
 ) -> str:
-    """The whole page as text; `sections` are figures by what they show, and by name."""
-    config = arms[0].runs[0].config
+    """The whole page as text; `sections` are figures by what they show, and by name; `notes` are sentences that its
+    reader must know."""
     runs = sum(len(arm.runs) for arm in arms)
     actions = arms[0].runs[0].final("test").actions
-    lead = f"{config['env']}, {count(runs, 'run')} in {count(len(arms), 'arm')}, {actions} actions"
+    worlds = ", ".join(dict.fromkeys(str(arm.config["env"]) for arm in arms))
+    lead = f"{worlds}, {count(runs, 'run')} in {count(len(arms), 'arm')}, {actions} actions"
     lead += f", sf_explore_go {__version__}"
     parts = [
         f"<h1>{html.escape(title)}</h1>",
         f'<p class="lead">{html.escape(lead)}</p>',
+        *(f'<p class="note">{html.escape(note)}</p>' for note in notes),
         *(picture(figure, name) for name, figure in sections["figure"].items()),
         "<h2>Final success</h2>",
-        table(HEADERS, [cells(row) for row in rows]),
+        table(list(columns(rows)), table_rows(rows)),
         f"<p>{html.escape(EXPLANATION)}</p>",
     ]
     if sections["lengths"]:

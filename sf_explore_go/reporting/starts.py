@@ -1,70 +1,71 @@
 """What `sf-explore-go coverage` leaves in runs' folders, by explorer: how much it sees, and where the agent starts."""
 
-import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.statistics import bootstrap_interval
+from sf_explore_go.explorers.registry import NONE
+from sf_explore_go.reporting.records import COVERAGE, GO_STARTS
+from sf_explore_go.reporting.records import COVERAGE_NUMBERS as NUMBERS
 from sf_explore_go.reporting.runs import Arm
-from sf_explore_go.worlds.doom.register import ENVS
-from sf_explore_go.worlds.doom.scenario import load_scenario
+from sf_explore_go.worlds.registry import known_places
 
-COVERAGE, GO_STARTS = "coverage.csv", "go_starts.csv"
-NONE = "none"  # the explorer of the baseline
+UNTRAINED = (NONE, "random")  # the same in whichever run they are measured
 HEADERS = (
     "arm", "runs measured", "share of the map per explore phase", "share that the phases of a run see together",
     "cells that the go phases start in",
 )  # fmt: skip
-NUMBERS = ("per_phase", "together", "start_cells")
 
 
 @dataclass
 class Seen:
     """One explorer: a value per measured run, and every start of a go phase."""
 
+    explorer: str
     values: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in NUMBERS})
     starts: list[tuple[float, float]] = field(default_factory=list)
 
 
 def explorer_of(arm: Arm) -> str:
-    config = arm.runs[0].config
-    return str(config["explorer"]) if config["max_pure_expl_steps"] else NONE
-
-
-def read_table(path: Path) -> list[dict[str, str]]:
-    if not path.is_file():
-        return []
-    try:
-        with path.open(newline="") as file:
-            return list(csv.DictReader(file))
-    except (OSError, ValueError, csv.Error) as error:
-        raise UsageError(f"{path} cannot be read ({error}); repair it or move it away") from error
+    return str(arm.config["explorer"]) if arm.config["max_pure_expl_steps"] else NONE
 
 
 def read_seen(arms: Sequence[Arm]) -> dict[str, Seen]:
-    """arm -> what was measured of its explorer, in whichever runs' folders; arms without a measurement are left out."""
-    seen = {explorer_of(arm): Seen() for arm in arms}
-    for folder in [run.folder for arm in arms for run in arm.runs]:
-        try:
-            for row in read_table(folder / COVERAGE):
-                if row["explorer"] in seen:
-                    for name in NUMBERS:
-                        seen[row["explorer"]].values[name].append(float(row[name]))
-            for row in read_table(folder / GO_STARTS):
-                if row["explorer"] in seen:
-                    seen[row["explorer"]].starts.append((float(row["x"]), float(row["y"])))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(
-                f"{folder / COVERAGE} or {GO_STARTS} beside it cannot be read ({error!r}); run sf-explore-go coverage"
-            ) from error
-    return {arm.name: seen[explorer_of(arm)] for arm in arms if seen[explorer_of(arm)].starts}
+    """arm -> what was measured of its explorer, in its own runs, or in those of other arms if its explorer is not
+    trained; arms without a measurement are left out."""
+    seen = {}
+    for arm in arms:
+        explorer = explorer_of(arm)
+        one = measured(arm, explorer)
+        if not one.starts and explorer in UNTRAINED:
+            others = [other for other in arms if other is not arm and explores_alike(arm, other)]
+            one = measured(Arm(arm.name, [run for other in others for run in other.runs]), explorer)
+        if one.starts:
+            seen[arm.name] = one
+    return seen
+
+
+def explores_alike(arm: Arm, other: Arm) -> bool:
+    """Whether what was measured of an untrained explorer in the other arm's runs holds for this arm."""
+    ours, theirs = arm.config, other.config
+    return ours["env"] == theirs["env"] and ours["max_pure_expl_steps"] in (0, theirs["max_pure_expl_steps"])
+
+
+def measured(arm: Arm, explorer: str) -> Seen:
+    """What the tables of an arm's runs hold of an explorer."""
+    seen = Seen(explorer)
+    for tables in [run.tables for run in arm.runs]:
+        for row in tables.get(COVERAGE, ()):
+            if row["explorer"] == explorer:
+                for name in NUMBERS:
+                    seen.values[name].append(row[name])
+        seen.starts += [(row["x"], row["y"]) for row in tables.get(GO_STARTS, ()) if row["explorer"] == explorer]
+    return seen
 
 
 def coverage_cells(seen: dict[str, Seen]) -> list[list[str]]:
@@ -79,7 +80,7 @@ def coverage_cells(seen: dict[str, Seen]) -> list[list[str]]:
     for name, one in seen.items():
         forms = {"per_phase": ".1%", "together": ".0%", "start_cells": ".1f"}
         cells = [mean(one.values[number], forms[number]) for number in NUMBERS]
-        if not any(one.values["per_phase"]) or name.startswith("baseline"):
+        if not any(one.values["per_phase"]) or one.explorer == NONE:
             cells[:2] = ["", ""]  # nobody explores
         rows.append([name, str(len(one.values["per_phase"])), *cells])
     return rows
@@ -87,13 +88,10 @@ def coverage_cells(seen: dict[str, Seen]) -> list[list[str]]:
 
 def start_figure(name: str, seen: Seen, env: str) -> Figure | None:
     """Where the go phases start, on the map; None for a world without one."""
-    if env not in ENVS:
+    place = known_places().get(env)  # a world from outside is code, and a report runs none
+    cells = place.world.cells() if place is not None else None
+    if place is None or cells is None:
         return None
-    from sf_explore_go.worlds.doom.geometry import free_cells
-    from sf_explore_go.worlds.doom.mapview import map_figure
-
-    scenario = load_scenario(ENVS[env][0])
-    cells = free_cells(scenario)
     heat: Any = cells.visit_counts(np.array(seen.starts)) * cells.free
     title = f"{name}: where the agent starts to learn\n{len(seen.starts)} go phases"
-    return map_figure(scenario, heat=heat, title=title)
+    return place.world.map_figure(heat=heat, title=title)

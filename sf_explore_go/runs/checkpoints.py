@@ -37,7 +37,7 @@ def read_checkpoint(path: Path, device: Any) -> dict[str, Any]:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CheckpointError(f"checkpoint {path} cannot be read ({reason[:200]})") from error
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise CheckpointError(f"checkpoint {path} cannot be read (it holds no model)")
+        raise CheckpointError(f"checkpoint {path} cannot be read (it has no model)")
     check_format(state, path)
     return state
 
@@ -46,35 +46,36 @@ def check_format(state: dict[str, Any], path: Path) -> None:
     version = state.get("format", 1 if "frames" in state else None)
     if version is None:
         raise ForeignCheckpointError(
-            f"checkpoint {path} was written by Sample Factory itself; allowed are those of sf-explore-go train"
+            f"checkpoint {path} was written by Sample Factory itself; it must come from sf-explore-go train"
         )
     if version != FORMAT:
         raise ForeignCheckpointError(
             f"checkpoint {path} has format {version!r}; this version reads format {FORMAT}: use the version that wrote"
-            " it, or begin a new run with another --experiment"
+            " it, or start a new run with another --experiment"
         )
 
 
 def read_newest(paths: list[Path], device: Any, warn: Any) -> dict[str, Any] | None:
-    """The newest checkpoint that loads (`paths` oldest first); None if there is none at all.
+    """The newest checkpoint that loads (`paths` oldest first); None if there is none at all."""
+    found = newest_readable(paths, device, warn)
+    return found[1] if found is not None else None
 
-    A damaged file is passed over with a warning. If there are checkpoints and none of them loads, this raises: a run
-    that started from zero beside its own results would be the worse surprise.
+
+def newest_readable(paths: list[Path], device: Any, warn: Any) -> tuple[Path, dict[str, Any]] | None:
+    """The same with its path.
+
+    A damaged file is passed over with a warning. If there are checkpoints and none of them loads, this raises: starting
+    from zero beside the run's own results would be worse.
     """
     for path in reversed(paths):
         try:
-            return read_checkpoint(path, device)
+            return path, read_checkpoint(path, device)
         except ForeignCheckpointError:
             raise
         except CheckpointError as error:
-            warn(f"{error}; trying the one before")
+            warn(f"{error}; trying the previous one")
     if paths:
         raise CheckpointError(
             f"none of the {len(paths)} checkpoints in {paths[0].parent} can be read; nothing was changed"
         )
     return None
-
-
-def checkpoints_in(folder: Path, kind: str = "latest") -> list[Path]:
-    """A policy's checkpoints, oldest first."""
-    return sorted(folder.glob({"latest": "checkpoint_*.pth", "best": "best_*.pth"}[kind]))

@@ -18,8 +18,10 @@ from sf_explore_go import __version__
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.files import replacing
 
-HISTORY_FILE = "history.jsonl"
+CONFIG, HISTORY_FILE = "config.json", "history.jsonl"
 PACKAGES = ("sample-factory", "vizdoom", "torch", "gymnasium", "numpy")
+# what a configuration says of the machine and of its user, and what is left out where it is published
+OF_THIS_MACHINE = {"train_dir", "cli_args", "command_line", "git_hash", "git_repo_name"}
 
 
 def run_folder(cfg: Any) -> Path:
@@ -41,7 +43,8 @@ def claimed(cfg: Any) -> Iterator[Path]:
         lock.acquire(timeout=0)
     except Timeout as error:
         raise UsageError(
-            f"--experiment={cfg.experiment}: another training runs in {folder}; wait for it, or choose another name"
+            f"--experiment={cfg.experiment}: another training is running in {folder}; wait for it, or choose another"
+            " name"
         ) from error
     except OSError as error:
         raise not_writable(folder, error) from error
@@ -53,7 +56,7 @@ def claimed(cfg: Any) -> Iterator[Path]:
 
 
 def check_writable(folder: Path) -> None:
-    """Find out now, not when the first checkpoint is due. Leaves no folder behind that was not there."""
+    """Check now, not when the first checkpoint is due. Leaves no new folder behind."""
     existed = folder.exists()
     try:
         folder.mkdir(exist_ok=True)
@@ -71,8 +74,22 @@ def not_writable(folder: Path, error: OSError) -> UsageError:
     return UsageError(f"{folder} cannot be written to ({error.strerror}); choose another --train_dir or --experiment")
 
 
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration of a run. It may come from elsewhere, so nothing that it names is run."""
+    path = folder / CONFIG
+    try:
+        config = json.loads(path.read_text())
+        if not isinstance(config, dict):
+            raise ValueError("it is not a JSON object")
+    except FileNotFoundError as error:
+        raise UsageError(f"{path} does not exist; {folder} must be the folder of a run") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path} cannot be read ({error})") from error
+    return config
+
+
 def save_config(cfg: dict[str, Any], folder: Path) -> None:
-    with replacing(folder / "config.json") as file:
+    with replacing(folder / CONFIG) as file:
         file.write(json.dumps(cfg, indent=2, default=str).encode() + b"\n")
 
 
@@ -91,7 +108,7 @@ def note_command(cfg: Any, folder: Path) -> None:
 
 
 def git_state() -> dict[str, Any] | None:
-    """Commit of the sources that run here, and whether they were changed since; None if they are no checkout."""
+    """Commit of the sources that run here, and whether they have changed since; None outside a checkout."""
     source = Path(__file__).resolve().parent
     try:
         commit = _git(source, "rev-parse", "HEAD")

@@ -4,19 +4,37 @@ import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from filelock import FileLock
 
 from sf_explore_go.core.errors import UsageError
+from sf_explore_go.core.files import write_csv
 from sf_explore_go.core.statistics import mean_interval, wilson_interval
-
-if TYPE_CHECKING:
-    from sf_explore_go.evaluation.player import Episode  # which needs torch; reports do without it
 
 EVALUATION, BY_GOAL = "evaluation.csv", "evaluation_goals.csv"
 ALL_GOALS = "all"
+# How episodes are chosen: from the run's seeds, with goals in equal numbers; or, as earlier versions did and as files
+# without the column say, one set of contexts for all runs, drawn at random.
+PER_SEED, SHARED = "per_seed", "shared"
+T = TypeVar("T")
+
+
+class PlayedEpisode(Protocol):
+    """What a score is made of."""
+
+    @property
+    def ret(self) -> float: ...
+
+    @property
+    def success(self) -> bool: ...
+
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def goal(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -50,21 +68,28 @@ class Score:
     actions: str
     eval_seed: int
     checkpoint: str
+    contexts: str = PER_SEED
 
     @property
     def key(self) -> tuple[str, str, str]:
         return self.checkpoint, self.split, self.actions
 
     def was_made_with(self, settings: Settings) -> bool:
-        return (self.episodes, self.eval_seed, self.actions) == (
+        return (self.episodes, self.eval_seed, self.actions, self.contexts) == (
             settings.episodes,
             settings.eval_seed,
             settings.actions,
+            PER_SEED,
         )
 
 
 def score(
-    episodes: Sequence["Episode"], frames: int, split: str, checkpoint: str, settings: Settings, goal: str = ALL_GOALS
+    episodes: Sequence[PlayedEpisode],
+    frames: int,
+    split: str,
+    checkpoint: str,
+    settings: Settings,
+    goal: str = ALL_GOALS,
 ) -> Score:
     successes = sum(episode.success for episode in episodes)
     low, high = wilson_interval(successes, len(episodes))
@@ -78,35 +103,51 @@ def score(
 
 
 def score_by_goal(
-    episodes: Sequence["Episode"], frames: int, split: str, checkpoint: str, settings: Settings
+    episodes: Sequence[PlayedEpisode], frames: int, split: str, checkpoint: str, settings: Settings
 ) -> list[Score]:
     """The same episodes, goal by goal."""
-    goals = sorted({episode.goal for episode in episodes})
+    goals = sorted({episode.goal for episode in episodes if episode.goal is not None}, key=goal_order)
     return [
-        score([one for one in episodes if one.goal == goal], frames, split, checkpoint, settings, str(goal))
+        score([one for one in episodes if one.goal == goal], frames, split, checkpoint, settings, goal)
         for goal in goals
     ]
 
 
 def read_scores(path: Path) -> list[Score]:
+    return read_table(path, parse_row)
+
+
+def read_table(path: Path, parse: Callable[[dict[str, str]], T]) -> list[T]:
     """The rows of a CSV file; none if there is no file. A file that cannot be understood is a UsageError."""
     if not path.is_file():
         return []
     try:
-        with path.open(newline="") as file:
+        with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             if reader.fieldnames is None:
                 raise ValueError("it is empty")
-            return [parse_row(row) for row in reader]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} cannot be read ({explain(error)}); repair it or move it away") from error
+            return [parse_line(row, reader.line_num, parse) for row in reader]
+    except (OSError, ValueError, csv.Error) as error:
+        raise UsageError(f"{path} cannot be read ({error}); repair it or move it away") from error
+
+
+def parse_line(row: dict[str, str], line: int, parse: Callable[[dict[str, str]], T]) -> T:
+    if None in row or None in row.values():  # that is how csv marks cells that are too many or too few
+        raise ValueError(f"line {line} has not as many cells as the header")
+    try:
+        return parse(row)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"line {line}: {explain(error)}") from error
 
 
 def parse_row(row: dict[str, str]) -> Score:
     kinds: dict[Any, Callable[[str], Any]] = {int: int, float: float, str: str}
     # columns that files of earlier versions did not have
-    defaults = {"goal": ALL_GOALS, "actions": "sampled", "eval_seed": "0", "checkpoint": ""}
-    return Score(**{f.name: kinds[f.type]((defaults | row)[f.name]) for f in fields(Score)})
+    defaults = {"goal": ALL_GOALS, "actions": "sampled", "eval_seed": "0", "checkpoint": "", "contexts": SHARED}
+    one = Score(**{f.name: kinds[f.type]((defaults | row)[f.name]) for f in fields(Score)})
+    if one.contexts not in (PER_SEED, SHARED):
+        raise ValueError(f"contexts={one.contexts} must be {PER_SEED} or {SHARED}")
+    return one
 
 
 def explain(error: BaseException) -> str:
@@ -119,13 +160,13 @@ def merge_scores(path: Path, scores: Iterable[Score]) -> None:
     replaced = {one.key for one in fresh}
     with FileLock(path.with_name(f".{path.name}.lock")):
         rows = [one for one in read_scores(path) if one.key not in replaced] + fresh
-        temporary = path.with_name(f".{path.name}.tmp")
-        with temporary.open("w", newline="") as file:
-            writer = csv.DictWriter(file, [field.name for field in fields(Score)])
-            writer.writeheader()
-            writer.writerows(asdict(one) for one in sorted(rows, key=order))
-        temporary.replace(path)
+        write_csv(path, [field.name for field in fields(Score)], [asdict(one) for one in sorted(rows, key=order)])
+
+
+def goal_order(goal: str) -> tuple[int, str]:
+    """Numbers by their size, others by name, before them."""
+    return int(goal) if goal.isdigit() else -1, goal
 
 
 def order(one: Score) -> tuple[Any, ...]:
-    return one.frames, one.split, one.checkpoint, int(one.goal) if one.goal.isdigit() else -1
+    return one.frames, one.split, one.checkpoint, *goal_order(one.goal)

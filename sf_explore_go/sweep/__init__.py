@@ -1,0 +1,1 @@
+"""Many runs: plan, state, this machine, Slurm."""

@@ -15,7 +15,7 @@ def evaluate_sweep(sweep: Sweep, at_once: int) -> int:
     """Evaluate every finished run; 0 if all runs of the sweep have been evaluated."""
     finished = [run for run in sweep.runs if is_finished(sweep, run)]
     if not finished:
-        raise UsageError(f"{sweep.folder} holds no finished run of this sweep; train first")
+        raise UsageError(f"{sweep.folder} has no finished run of this sweep; train first")
     (sweep.own_folder / "logs").mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(at_once) as pool:
         errors = dict(zip(finished, pool.map(lambda run: _evaluate(sweep, run), finished), strict=True))
@@ -39,14 +39,17 @@ def _evaluate(sweep: Sweep, run: Run) -> str:
 
 def report_sweep(sweep: Sweep) -> int:
     """Figure and tables of the finished and evaluated runs; 0 if those are all."""
-    from sf_explore_go.reporting import report
+    from sf_explore_go.reporting.report import report
 
     ready = [run for run in sweep.runs if is_finished(sweep, run)]
     folders = [run_folder(sweep, run) for run in ready if (run_folder(sweep, run) / "evaluation.csv").is_file()]
     if not folders:
-        raise UsageError(f"{sweep.folder} holds no evaluated run of this sweep; `sf-explore-go sweep evaluate` first")
-    status = report.main([*map(str, folders), f"--out={sweep.folder / 'report'}", *sweep.report_flags])
+        raise UsageError(f"{sweep.folder} has no evaluated run of this sweep; run `sf-explore-go sweep evaluate`")
+    status = report([*map(str, folders), f"--out={sweep.folder / 'report'}", *sweep.report_flags])
     missing = len(sweep.runs) - len(folders)
     if missing:
-        print(f"{missing} of {len(sweep.runs)} runs are not in it: not finished, or not evaluated", file=sys.stderr)
+        print(
+            f"{missing} of {len(sweep.runs)} runs are not in the report: not finished, or not evaluated",
+            file=sys.stderr,
+        )
     return status or int(missing > 0)

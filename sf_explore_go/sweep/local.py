@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TextIO
 
-from sf_explore_go.monitoring.status import EXIT_INTERRUPTED, FINISHED, RUNNING
+from sf_explore_go.runs.status import EXIT_INTERRUPTED, FINISHED, RUNNING
 from sf_explore_go.sweep.plan import Resources, Run, Sweep
 from sf_explore_go.sweep.state import (
     RunState,

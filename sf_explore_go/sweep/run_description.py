@@ -29,7 +29,9 @@ def _experiment(sweep: Sweep, arm: str) -> Experiment:
     runs = [run for run in sweep.runs if run.arm == arm]
     flags = [word for word in runs[0].flags if not word.startswith("--seed=")]
     if spaced := [word for word in flags if " " in word]:
-        raise UsageError(f"{sweep.file}: Sample Factory's launcher splits commands at spaces, as in {spaced[0]!r}")
+        raise UsageError(
+            f"{sweep.file}: {spaced[0]!r} must have no space; Sample Factory's launcher splits commands there"
+        )
     command = " ".join(["python", "-m", "sf_explore_go", "train", *flags])
     seeds = ParamGrid([("seed", [run.seed for run in runs])]).generate_params(randomize=False)
     return Experiment(arm, command, seeds, env_vars=dict(sweep.environment))

@@ -15,7 +15,7 @@ from typing import Any
 
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.files import write_json
-from sf_explore_go.monitoring.status import RUNNING
+from sf_explore_go.runs.status import RUNNING
 from sf_explore_go.sweep.plan import Resources, Run, Sweep
 from sf_explore_go.sweep.state import QUEUED, STOPPED_BY_SIGNAL, exit_file, is_finished, log_file
 
@@ -33,7 +33,7 @@ def call(*words: str) -> str:
     except FileNotFoundError as error:
         raise UsageError(f"--backend=slurm: this machine has no {words[0]}, so it has no Slurm") from error
     except subprocess.TimeoutExpired as error:
-        raise UsageError(f"--backend=slurm: {words[0]} gave no answer within {ANSWER_SECONDS} s") from error
+        raise UsageError(f"--backend=slurm: {words[0]} did not respond within {ANSWER_SECONDS} s") from error
     if result.returncode != 0:
         lines = [line.split("error:", 1)[-1].strip() for line in result.stderr.splitlines() if line.strip()]
         raise UsageError(f"--backend=slurm: {words[0]} says: {'; '.join(lines) or f'exit status {result.returncode}'}")
@@ -47,9 +47,7 @@ def submit(sweep: Sweep, *, with_report: bool, seeds: str | None) -> list[str]:
     """Submit what has not finished; lines that tell what was done."""
     check_place(sweep.resources)
     if jobs_at_work(sweep):
-        raise UsageError(
-            f"{sweep.folder} has jobs in the queue already; wait for them, or `sf-explore-go sweep cancel`"
-        )
+        raise UsageError(f"{sweep.folder} has jobs in the queue; wait for them, or run `sf-explore-go sweep cancel`")
     runs = [run for run in sweep.runs if not is_finished(sweep, run)]
     if not runs:
         return [f"all {len(sweep.runs)} runs have finished; nothing to submit"]
@@ -76,15 +74,15 @@ def check_place(resources: Resources) -> None:
     for name in ("partition", "account"):
         value = getattr(resources, name)
         if not WORD.fullmatch(value):
-            raise UsageError(f"--{name}={value}: allowed are letters, digits and .,:@/+-_")
+            raise UsageError(f"--{name}={value}: it must be made of letters, digits and .,:@/+-_")
     for option in resources.sbatch_options:
         if "\n" in option:
-            raise UsageError(f"resources.sbatch_options: {option!r} is not one line")
+            raise UsageError(f"resources.sbatch_options: {option!r} must be one line")
     partitions = sorted(set(call("sinfo", "--noheader", "--format=%R").split()))
     for partition in filter(None, resources.partition.split(",")):
         if partition not in partitions:
             raise UsageError(
-                f"--partition={partition}: Slurm has no such partition; allowed are {', '.join(partitions)}"
+                f"--partition={partition}: Slurm has no such partition; it must be one of {', '.join(partitions)}"
             )
 
 
@@ -190,7 +188,9 @@ def read_record(sweep: Sweep) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise UsageError(f"{record_file(sweep)} cannot be read ({error}); remove it if no job is left") from error
+        raise UsageError(
+            f"{record_file(sweep)} cannot be read ({error}); remove it if no job of it is left in the queue"
+        ) from error
 
 
 def jobs_at_work(sweep: Sweep) -> dict[str, str]:

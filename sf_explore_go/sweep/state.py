@@ -1,4 +1,4 @@
-"""What state every run of a sweep is in, from what is on disk and from who is at work."""
+"""The state of every run of a sweep, from its files and from the processes and jobs at work."""
 
 import csv
 import fcntl
@@ -10,15 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sf_explore_go.core.errors import UsageError
-from sf_explore_go.monitoring.status import (
-    EXIT_INTERRUPTED,
-    FAILED,
-    FINISHED,
-    INTERRUPTED,
-    RUNNING,
-    Status,
-    read_status,
-)
+from sf_explore_go.runs.status import EXIT_INTERRUPTED, FAILED, FINISHED, INTERRUPTED, RUNNING, Status, read_status
 from sf_explore_go.sweep.plan import Run, Sweep
 
 WAITING, QUEUED, BROKEN = "waiting", "queued", "broken"  # broken: killed while it was running; it can be resumed
@@ -91,7 +83,7 @@ def _state_at_rest(sweep: Sweep, run: Run, status: Status | None) -> str:
 
 
 def describe_end(sweep: Sweep, run: Run) -> str:
-    """Why a run is not going on."""
+    """Why a run has stopped."""
     return last_error(log_file(sweep, run)) or f"it ended with status {read_exit(sweep, run)} and left no message"
 
 
@@ -181,7 +173,7 @@ def sweep_lock(sweep: Sweep) -> Iterator[None]:
     except OSError as error:
         raise UsageError(f"--train_dir: {path} cannot be written ({error.strerror})") from error
     if file is None:
-        raise UsageError(f"{sweep.folder} is being worked on by process {holder(path)}; wait for it, or cancel it")
+        raise UsageError(f"process {holder(path)} is working on {sweep.folder}; wait for it, or cancel it")
     try:
         write_holder(file, os.getpid())
         yield

@@ -12,10 +12,8 @@ from sample_factory.algo.utils.misc import EPISODIC, POLICY_ID_KEY
 
 from sf_explore_go.explorers.base import ActorExplorer
 from sf_explore_go.phases.rollouts import ENV_INDEX, PHASE_INDEX, PHASE_STEP, OpenRollout
-from sf_explore_go.phases.schedule import Phase, PhaseSchedule
-from sf_explore_go.training.messages import EXPLORE_PHASE, phase_message
-
-AGENT, EXPLORER = 0, 1  # policy ids
+from sf_explore_go.phases.schedule import AGENT, EXPLORER, Phase, PhaseSchedule
+from sf_explore_go.training.messages import ENV_OF_EPISODE, EXPLORE_PHASE, phase_message
 
 
 def flat_action(action: Any) -> np.ndarray:
@@ -173,8 +171,9 @@ class ExploreGoActor(ActorState):
             go_return = self._returns[Phase.GO]
             stats |= {"reward": go_return, "len": went * frameskip, "true_objective": go_return}
             stats["episode_extra_stats"] = info.get("episode_extra_stats", {})
-        reports = [{EPISODIC: stats, POLICY_ID_KEY: AGENT}]
+        whose = {ENV_OF_EPISODE: self.global_env_idx}
+        reports = [{EPISODIC: stats, POLICY_ID_KEY: AGENT, **whose}]
         if explored and self.explorer is None:
             explore_stats = {"reward": self._returns[Phase.EXPLORE], "len": explored * frameskip}
-            reports.append({EPISODIC: explore_stats, POLICY_ID_KEY: EXPLORER})
+            reports.append({EPISODIC: explore_stats, POLICY_ID_KEY: EXPLORER, **whose})
         return reports

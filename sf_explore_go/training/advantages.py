@@ -2,8 +2,8 @@
 
 APPO divides the advantages of every batch by their standard deviation. Where rewards are rare, many batches hold none:
 what is left is the value function's own noise, and it is blown up to the size of a reward. Such batches make the policy
-sure of something before it has seen the goal often enough. So the spread of earlier batches is remembered, and a batch
-that is quieter than those stays quieter.
+sure of itself before it has seen the goal often enough. So the spread of earlier batches is remembered, and a batch
+with a smaller spread keeps its smaller weight.
 """
 
 import math
@@ -19,7 +19,7 @@ class AdvantageScale:
         self.variance, self.weight = 0.0, 0.0
 
     def share(self, std: float) -> float:
-        """What the loss of a batch with this standard deviation, brought to 1, is to be multiplied by; 1 at most."""
+        """The factor, at most 1, for the loss of a batch that had this standard deviation before it was scaled to 1."""
         self.variance += (1 - self.memory) * (std**2 - self.variance)
         self.weight += (1 - self.memory) * (1 - self.weight)
         usual = self.variance / self.weight  # unbiased from the first batch on

@@ -1,18 +1,18 @@
 """Shared memory for rollouts: how many buffers there are, and what a learned explorer adds to them."""
 
-import copy
 import math
 from typing import Any
 
 import torch
 from sample_factory.algo.utils.env_info import EnvInfo
 from sample_factory.algo.utils.rl_utils import total_num_agents, trajectories_per_training_iteration
-from sample_factory.algo.utils.shared_buffers import BufferMgr, init_tensor
+from sample_factory.algo.utils.shared_buffers import BufferMgr, alloc_trajectory_tensors, init_tensor
 from sample_factory.algo.utils.tensor_dict import TensorDict
+from sample_factory.model.model_utils import get_rnn_size
 
 from sf_explore_go.phases.rollouts import PHASE_TENSORS
 from sf_explore_go.training.accounting import FrameCounter
-from sf_explore_go.training.policies import policy_cfg
+from sf_explore_go.training.policies import policy_cfgs
 
 
 def buffers_needed(cfg: Any, env_info: EnvInfo) -> int:
@@ -27,7 +27,7 @@ def buffers_needed(cfg: Any, env_info: EnvInfo) -> int:
     accumulate.
     """
     actors = total_num_agents(cfg, env_info)
-    per_iteration = max(trajectories_per_training_iteration(policy_cfg(cfg, p)) for p in range(cfg.num_policies))
+    per_iteration = max(trajectories_per_training_iteration(own) for own in policy_cfgs(cfg))
     waiting = cfg.num_policies * per_iteration
     return actors * cfg.num_policies + max(actors, waiting * cfg.num_batches_to_accumulate)
 
@@ -40,7 +40,7 @@ def buffers_allocated(cfg: Any, env_info: EnvInfo) -> int:
 
 
 def batches_to_accumulate(cfg: Any, env_info: EnvInfo) -> int:
-    """The one number through which Sample Factory's count of buffers can be made larger."""
+    """How many batches of all policies the buffers hold."""
     if cfg.max_pure_expl_steps > 0:
         per_batch = trajectories_per_training_iteration(cfg) * cfg.num_policies
         return math.ceil(buffers_needed(cfg, env_info) / per_batch)
@@ -57,17 +57,23 @@ class ExploreGoBufferMgr(BufferMgr):
     """Sample Factory's buffers plus the frame counter; with an explore phase, as many as two phases need."""
 
     def __init__(self, cfg: Any, env_info: EnvInfo) -> None:
+        super().__init__(cfg, env_info)
+        self.policy_cfgs = policy_cfgs(cfg)  # for batchers and learners
         if cfg.max_pure_expl_steps > 0:
-            # The parent class allocates while it is made and knows one number of its own that only grows the count:
-            # the batches that may accumulate. So it is given a larger one, and the true one is put back below.
-            sizing = copy.copy(cfg)
-            sizing.num_batches_to_accumulate = batches_to_accumulate(cfg, env_info)
-            super().__init__(sizing, env_info)
-            self.cfg = cfg
-            self.max_batches_to_accumulate = cfg.num_batches_to_accumulate
-        else:
-            super().__init__(cfg, env_info)
+            self._make_room(buffers_allocated(cfg, env_info))
         if cfg.num_policies > 1:
             for device, tensors in self.traj_tensors_torch.items():
                 add_phase_tensors(tensors, device, share=not cfg.serial_mode)
         self.frames = FrameCounter(cfg.num_workers, share=not cfg.serial_mode)
+
+    def _make_room(self, wanted: int) -> None:
+        """The parent has allocated what one phase needs. Two phases may need more: then all are allocated anew."""
+        for device in list(self.traj_tensors_torch):
+            have = len(self.traj_tensors_torch[device]["dones"])
+            if have < wanted:
+                del self.traj_tensors_torch[device]  # first, since there may be no room for both
+                self.traj_tensors_torch[device] = alloc_trajectory_tensors(
+                    self.env_info, wanted, self.cfg.rollout, get_rnn_size(self.cfg), device, not self.cfg.serial_mode
+                )
+                for index in range(have, wanted):
+                    self.traj_buffer_queues[device].put(index)

@@ -5,7 +5,7 @@ import gc
 import os
 import shutil
 
-import sf_explore_go.explorers.e3b.learner
+import sf_explore_go.explorers.e3b.reward
 import sf_explore_go.training.runner  # noqa: F401
 from sf_explore_go.processes.fork_server import SOCKET_FOLDER
 

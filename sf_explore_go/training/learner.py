@@ -1,31 +1,30 @@
-"""Sample Factory's learner, with honest counters and checkpoints that can be resumed from."""
+"""Sample Factory's learner, with exact counters and checkpoints that can be resumed from."""
 
 import json
-import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from sample_factory.algo.learning.learner import Learner, LearningRateScheduler
-from sample_factory.algo.learning.learner_worker import LearnerWorker
 from sample_factory.utils.utils import log
 from torch import Tensor
 
-from sf_explore_go.core.errors import UsageError
-from sf_explore_go.explorers.base import LearnedExplorer, resolve_explorer
-from sf_explore_go.runs.checkpoints import FORMAT, CheckpointError, checkpoints_in, read_newest, save_atomically
+from sf_explore_go.phases.schedule import AGENT
+from sf_explore_go.runs.checkpoints import FORMAT, CheckpointError, read_newest, save_atomically
+from sf_explore_go.runs.names import checkpoints_in, milestone_path
 from sf_explore_go.training.accounting import FrameCounter, Frames
-from sf_explore_go.training.actor import AGENT
 from sf_explore_go.training.advantages import AdvantageScale
 from sf_explore_go.training.clock import FrameClock, summary_interval
-from sf_explore_go.training.messages import FATAL
-from sf_explore_go.training.policies import policy_cfg
 from sf_explore_go.training.seeds import generator_states, restore_generators
 
 # A milestone is played, not trained on, so it goes without the optimisers, which are two thirds of a checkpoint.
 MILESTONE_KEYS = ("format", "frames", "train_step", "env_steps", "best_performance", "model", "config")
+
+
+# How the best policy is found. Checkpoints of earlier versions do not say: theirs was judged by the first episodes to
+# end, whose mean an untrained agent can have and a trained one may never beat.
+BEST_BY = "rounds"
 
 
 class LinearDecayByFrames(LearningRateScheduler):
@@ -47,6 +46,8 @@ class LinearDecayByFrames(LearningRateScheduler):
 
 class ExploreGoLearner(Learner):
     """APPO on the steps of one policy."""
+
+    curr_lr: float | None
 
     def __init__(
         self, cfg: Any, env_info: Any, versions: Any, policy_id: int, param_server: Any, frames: FrameCounter
@@ -91,10 +92,9 @@ class ExploreGoLearner(Learner):
 
     def save_milestone(self) -> None:
         """Keep a copy of the policy for evaluation, named by the total of frames so that all runs line up."""
-        folder = Path(self.checkpoint_dir(self.cfg, self.policy_id)) / "milestones"
-        folder.mkdir(exist_ok=True)
-        path = folder / f"milestone_{self.frames.total():012d}.pth"
-        log.info("Saving a milestone %s", path)
+        path = milestone_path(Path(self.checkpoint_dir(self.cfg, self.policy_id)), self.frames.total())
+        path.parent.mkdir(exist_ok=True)
+        log.info("Saving milestone %s", path)
         state = self._get_checkpoint_dict()
         self._write({key: state[key] for key in MILESTONE_KEYS}, path)
 
@@ -103,7 +103,7 @@ class ExploreGoLearner(Learner):
     def _get_checkpoint_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = super()._get_checkpoint_dict()
         # a NumPy number here would make every later checkpoint unreadable for torch.load
-        state["best_performance"] = float(self.best_performance)
+        state["best_performance"], state["best_by"] = float(self.best_performance), BEST_BY
         state["frames"] = list(self.frames.read())
         state["format"] = FORMAT
         state["config"] = json.loads(json.dumps(dict(self.cfg), default=str))
@@ -113,7 +113,7 @@ class ExploreGoLearner(Learner):
 
     def load_from_checkpoint(self, policy_id: int, load_progress: bool = True) -> None:
         folder = Path(self.checkpoint_dir(self.cfg, policy_id))
-        state = read_newest(checkpoints_in(folder, self.cfg.load_checkpoint_kind), self.device, log.warning)
+        state = read_newest(checkpoints_in(folder), self.device, log.warning)
         if state is None:
             return
         try:
@@ -123,13 +123,26 @@ class ExploreGoLearner(Learner):
             raise CheckpointError(f"the checkpoint in {folder} does not fit this run's network ({reason})") from error
 
     def _load_state(self, checkpoint_dict: dict[str, Any], load_progress: bool = True) -> None:
+        if checkpoint_dict.get("best_by") != BEST_BY:
+            checkpoint_dict = {key: value for key, value in checkpoint_dict.items() if key != "best_performance"}
         super()._load_state(checkpoint_dict, load_progress)
+        self._take_new_rate(checkpoint_dict["config"]["learning_rate"])
         if load_progress:
             restore_generators(checkpoint_dict["generators"])
             scale = self.advantage_scale
             scale.variance, scale.weight = checkpoint_dict.get("advantage_scale", (0.0, 0.0))  # older ones have none
             if self.policy_id == AGENT:
                 self.frames.restore(Frames(*checkpoint_dict["frames"]))
+
+    def _take_new_rate(self, before: float) -> None:
+        """A learning rate that was changed for this part of the run wins over the one that the checkpoint stands at.
+
+        One that was not changed leaves the schedule where it stood, which may be far from the flag.
+        """
+        if self.cfg.learning_rate != before:
+            assert self.curr_lr is not None
+            decayed = self.curr_lr / before if self.cfg.lr_schedule == "linear_decay" else 1.0
+            self.curr_lr = self.cfg.learning_rate * decayed
 
     def _save_impl(self, name_prefix: str, name_suffix: str, keep_checkpoints: int, verbose: bool = True) -> bool:
         """Atomic and synced; prunes the oldest, never what was just written."""
@@ -147,11 +160,11 @@ class ExploreGoLearner(Learner):
         return True
 
     def _write(self, state: dict[str, Any], path: Path) -> bool:
-        """A disk that is full or gone ends the run with a sentence; what was saved before stays."""
+        """A full or missing disk ends the run with one sentence; earlier checkpoints stay."""
         try:
             save_atomically(state, path)
         except (OSError, RuntimeError) as error:  # torch makes the one into the other
-            self.on_save_error(f"{path} cannot be written ({error}); the checkpoints before it are untouched")
+            self.on_save_error(f"{path} cannot be written ({error}); earlier checkpoints are untouched")
             return False
         return True
 
@@ -163,69 +176,3 @@ def lag_of_waiting_rollouts(versions: Tensor, dones: Tensor, version: int) -> fl
     """
     waited = dones[:, :-1].any(dim=1)
     return float((version - versions[waited]).float().mean()) if waited.any() else None
-
-
-class ExploreGoLearnerWorker(LearnerWorker):
-    """Holds the learner of one policy: the agent's, or the one that the explorer brings."""
-
-    def __init__(self, evt_loop: Any, cfg: Any, env_info: Any, buffer_mgr: Any, batcher: Any, policy_id: int) -> None:
-        super().__init__(evt_loop, cfg, env_info, buffer_mgr, batcher, policy_id)
-        # The parent class names its learner inside, so it is replaced here, before anything was initialised.
-        self.learner = self.make_learner(cfg, env_info, buffer_mgr, policy_id)
-        self._milestones: FrameClock | None = None
-
-    def init(self) -> None:
-        self.learner.on_save_error = self.give_up
-        try:
-            super().init()
-        except UsageError as error:
-            self.give_up(str(error))
-            return
-        if self.learner.policy_id == AGENT and self.cfg.milestone_step_freq > 0:
-            self._milestones = FrameClock(self.cfg.milestone_step_freq, begun_at=self.learner.frames.total())
-
-    def give_up(self, sentence: str) -> None:
-        """Tell the main process, which ends the run."""
-        self.report_msg.emit({FATAL: sentence})
-
-    def start_batcher_thread(self) -> None:
-        """As the parent does, but no thread keeps a process alive whose other one has died."""
-        self.batcher.event_loop.process = self.event_loop.process
-        self.batcher_thread = Thread(target=run_or_die, args=(self.batcher.event_loop,), daemon=True)
-        self.batcher_thread.start()
-
-    def on_new_training_batch(self, batch_idx: int) -> None:
-        super().on_new_training_batch(batch_idx)
-        self._save_milestone_if_due()
-
-    def on_stop(self, *args: Any) -> None:
-        self._save_milestone_if_due()  # sampling has stopped: a budget that is used up ends in a milestone
-        super().on_stop(*args)
-
-    def _save_milestone_if_due(self) -> None:
-        if self._milestones is not None and self._milestones.is_due(self.learner.frames.total()):
-            self.learner.save_milestone()
-
-    def make_learner(self, cfg: Any, env_info: Any, buffer_mgr: Any, policy_id: int) -> ExploreGoLearner:
-        learner_class: type[ExploreGoLearner] = ExploreGoLearner
-        if policy_id != AGENT:
-            explorer = resolve_explorer(cfg.explorer)
-            assert issubclass(explorer, LearnedExplorer)
-            learner_class = explorer.learner_class()
-        return learner_class(
-            policy_cfg(cfg, policy_id),
-            env_info,
-            buffer_mgr.policy_versions,
-            policy_id,
-            self.param_server,
-            buffer_mgr.frames,
-        )
-
-
-def run_or_die(event_loop: Any) -> None:
-    """A batcher's thread. Without it a learner would wait without end, so its process ends, and with it the run."""
-    try:
-        event_loop.exec()
-    except BaseException:
-        log.exception("%s failed", event_loop.object_id)
-        os._exit(1)

@@ -1,4 +1,4 @@
-"""How much memory a run takes, so that it can be said before it starts.
+"""How much memory a run takes, estimated before it starts.
 
 Each kind of process is counted with what it has for itself, in the proportional set size that was measured with the
 `laptop` and `paper` presets (docs/performance.md): pages that processes share are split between them. Rollouts and
@@ -14,7 +14,7 @@ import psutil
 from sample_factory.algo.utils.env_info import EnvInfo
 
 from sf_explore_go.processes.fork_server import MOST_WORKERS
-from sf_explore_go.training.policies import policy_cfg
+from sf_explore_go.training.policies import policy_cfgs
 from sf_explore_go.training.shared_memory import MIB, SHARED_MEMORY, bytes_needed
 
 MAIN = 310 * MIB  # with the fork server
@@ -27,7 +27,7 @@ IMPORTS = 170 * MIB  # of a worker that is not forked and loads the libraries fo
 def memory_needed(cfg: Any, env_info: EnvInfo) -> int:
     """Bytes, of all processes of a training together."""
     engines = cfg.num_workers * cfg.num_envs_per_worker * ENGINE
-    learners = sum(LEARNER + batch_bytes(policy_cfg(cfg, policy), env_info) for policy in range(cfg.num_policies))
+    learners = sum(LEARNER + batch_bytes(own, env_info) for own in policy_cfgs(cfg))
     if cfg.serial_mode:
         return MAIN + learners + engines
     inference_workers = cfg.num_policies * cfg.policy_workers_per_policy
@@ -76,6 +76,6 @@ def memory_warning(cfg: Any, env_info: EnvInfo) -> str | None:
     if needed <= free:
         return None
     return (
-        f"this run takes about {needed / 2**30:.1f} GB of memory and {free / 2**30:.1f} GB are free; lower"
+        f"this run needs about {needed / 2**30:.1f} GB of memory, but only {free / 2**30:.1f} GB is free; lower"
         f" --num_workers={cfg.num_workers} or --num_envs_per_worker={cfg.num_envs_per_worker} if the machine slows down"
     )

@@ -1,10 +1,11 @@
-"""What workers tell the runner beside Sample Factory's own messages."""
+"""Messages from workers to the runner, besides Sample Factory's own."""
 
 from typing import Any
 
 import numpy as np
 
 EXPLORE_PHASE = "explore_phase"  # key of the message
+ENV_OF_EPISODE = "env_of_episode"  # beside Sample Factory's statistics of an episode: whose it was
 FATAL = "fatal"  # key of a sentence that says why a worker cannot go on
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sf_explore_go.core.seeding import derive_seed
-from sf_explore_go.training.actor import AGENT
+from sf_explore_go.phases.schedule import AGENT
 
 # Flags of which there is a second one for the explorer, e.g. --explorer_batch_size, with their type and unit.
 EXPLORERS_OWN: dict[str, tuple[type, str]] = {
@@ -14,6 +14,11 @@ EXPLORERS_OWN: dict[str, tuple[type, str]] = {
     "gamma": (float, "number"),
     "exploration_loss_coeff": (float, "number"),
 }
+
+
+def policy_cfgs(cfg: Any) -> list[Any]:
+    """Of all policies of a run, by their ids."""
+    return [policy_cfg(cfg, policy_id) for policy_id in range(cfg.num_policies)]
 
 
 def policy_cfg(cfg: Any, policy_id: int) -> Any:

@@ -4,10 +4,10 @@ from typing import Any
 
 from sample_factory.algo.sampling.rollout_worker import RolloutWorker
 
+from sf_explore_go.core.errors import EnvironmentFailed
 from sf_explore_go.training.messages import FATAL
 from sf_explore_go.training.seeds import seed_process
 from sf_explore_go.training.vector_env import ExploreGoVectorEnvRunner, SeededVectorEnvRunner
-from sf_explore_go.worlds.doom.engine import EngineDied
 
 
 class ExploreGoRolloutWorker(RolloutWorker):
@@ -19,7 +19,7 @@ class ExploreGoRolloutWorker(RolloutWorker):
         try:
             for split_idx in range(self.num_splits):
                 self.env_runners.append(self._make_env_runner(runner_class, split_idx))
-        except (EngineDied, OSError) as error:
+        except (EnvironmentFailed, OSError) as error:
             self.report_msg.emit({FATAL: f"{self.object_id} cannot start its environments: {error}"})
             return
         for runner in self.env_runners:

@@ -2,7 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,8 @@ from sample_factory.utils.utils import experiment_dir, init_file_logger, log
 from signal_slot.signal_slot import Timer, signal
 
 from sf_explore_go.core.errors import UsageError
-from sf_explore_go.explorers.base import resolve_explorer
-from sf_explore_go.monitoring.coverage import Coverage, world_cells
-from sf_explore_go.monitoring.full_disk import forgive_full_disks
-from sf_explore_go.monitoring.pictures import PICTURES_PER_RUN, coverage_pictures
+from sf_explore_go.core.versions import written_for
+from sf_explore_go.explorers.registry import resolve_explorer
 from sf_explore_go.processes.fork_server import (
     MOST_WORKERS,
     check_sockets,
@@ -33,21 +32,26 @@ from sf_explore_go.processes.fork_server import (
     fork_from_server,
     start_server,
 )
-from sf_explore_go.processes.lifeline import tie_to_this_process
+from sf_explore_go.processes.lifeline import share_without_names, tie_to_this_process
 from sf_explore_go.processes.stopping import EARLY, StopRequest, children_deaf_to_stop_signals
 from sf_explore_go.processes.supervisor import Supervisor
+from sf_explore_go.processes.threads import use_one_thread
+from sf_explore_go.runs.abandoned import go_on_from_best
 from sf_explore_go.runs.folder import note_command, save_config
+from sf_explore_go.runs.resume import can_go_on
+from sf_explore_go.runs.status import EXIT_INTERRUPTED
 from sf_explore_go.training.accounting import Frames
 from sf_explore_go.training.batcher import ExploreGoBatcher
 from sf_explore_go.training.buffers import ExploreGoBufferMgr
 from sf_explore_go.training.clock import FrameClock, summary_interval
-from sf_explore_go.training.learner import ExploreGoLearnerWorker
+from sf_explore_go.training.learner_worker import ExploreGoLearnerWorker
 from sf_explore_go.training.memory import memory_warning
-from sf_explore_go.training.messages import EXPLORE_PHASE, FATAL
-from sf_explore_go.training.policies import policy_cfg
+from sf_explore_go.training.messages import ENV_OF_EPISODE, FATAL
+from sf_explore_go.training.rounds import Rounds
 from sf_explore_go.training.sampler import ExploreGoParallelSampler, ExploreGoSerialSampler
 from sf_explore_go.training.shared_memory import check_shared_memory
-from sf_explore_go.worlds.registry import world_of
+
+written_for("sample-factory", "2.1.1")
 
 # what episodes report -> the tag under which it is plotted; other keys with a slash keep their name
 EPISODE_TAGS = {"reward": "return", "len": "length", "success": "success", "true_objective": None}
@@ -55,26 +59,35 @@ POLICY_PREFIX = {0: "go", 1: "explore"}
 STOP_POLL_SECONDS = 0.25
 
 
+@contextmanager
+def without_stock_wandb(cfg: Any) -> Iterator[None]:
+    """Sample Factory's constructor starts wandb in a way that wandb refuses; we have one of our own, in monitoring."""
+    wanted, cfg.with_wandb = cfg.with_wandb, False
+    try:
+        yield
+    finally:
+        cfg.with_wandb = wanted
+
+
 class ExploreGoRunner(Runner):
-    """What the serial and the parallel runner share. Stands behind them in the method resolution order."""
+    """What the serial and the parallel runner share. Comes after them in the method resolution order."""
 
     total_env_steps_since_resume: int | None
     components_to_stop: list[Any]
 
     def __init__(self, cfg: Any, unique_name: str | None = None) -> None:
-        super().__init__(cfg, unique_name)
+        with without_stock_wandb(cfg):
+            super().__init__(cfg, unique_name)
         self.policy_msg_handlers[LEARNER_ENV_STEPS] = [self._on_learner_steps]
         self.policy_msg_handlers[TRAIN_STATS] = [self._on_train_stats]
         self.policy_msg_handlers[EPISODIC] = [self._on_episode]
-        self.policy_msg_handlers[EXPLORE_PHASE] = [self._on_explore_phase]
         self.msg_handlers[FATAL] = [self._on_fatal]
-        forgive_full_disks(self.writers.values())
         self.stop_request = StopRequest()
         self.final_frames = Frames(0, 0)
-        self.coverage: Coverage | None = None  # made when the first explore phase is reported
+        num_envs = cfg.num_workers * cfg.num_envs_per_worker
+        self.rounds: list[Rounds[dict]] = [Rounds(num_envs) for _ in range(cfg.num_policies)]
         self._first_frame_time: float | None = None
         self._summary_clock = FrameClock(summary_interval(cfg))
-        self._picture_clock = FrameClock(max(1, cfg.train_for_env_steps // PICTURES_PER_RUN))
         self.sampling_components: set[str] = set()
         self.reason_to_end: str | None = None  # a sentence, if something went wrong
         self.supervisor = Supervisor(self, cfg.hang_timeout)
@@ -89,17 +102,32 @@ class ExploreGoRunner(Runner):
 
     # -- making the parts ----------------------------------------------------------------------------------------
 
-    def init(self) -> Any:
-        """Overridden whole: Sample Factory names its buffer manager inside."""
+    def _handle_restart(self) -> None:
+        """Called by Sample Factory's constructor: it moves or removes the folder of an older run, then writes there.
+
+        So whatever can be refused is refused here, while everything is as it was.
+        """
+        self._check_everything()
+        if EARLY.signal is not None and self.cfg.restart_behavior != "resume":
+            raise SystemExit(EXIT_INTERRUPTED)  # there is nothing of this run yet, and all of the older one
+        super()._handle_restart()
+
+    def _check_everything(self) -> None:
         set_global_cuda_envvars(self.cfg)
         self.env_info = self._obtain_env_info()
-        self.reward_shaping = [self.env_info.reward_shaping_scheme] * self.cfg.num_policies
         if not preprocess_cfg(self.cfg, self.env_info):
-            return ExperimentStatus.FAILURE
+            raise UsageError("Sample Factory rejects these flags together; its lines above say which and why")
         self._check_phases()
         check_shared_memory(self.cfg, self.env_info)
         if sentence := memory_warning(self.cfg, self.env_info):
             log.warning(sentence)
+
+    def init(self) -> Any:
+        """Overridden whole: Sample Factory names its buffer manager inside."""
+        self.reward_shaping = [self.env_info.reward_shaping_scheme] * self.cfg.num_policies
+        if self.cfg.load_checkpoint_kind == "best":
+            go_on_from_best(self.folder)
+            self.cfg.load_checkpoint_kind = "latest"  # which it is from now on
         init_file_logger(self.cfg)
         self._save_cfg()
         note_command(self.cfg, self.folder)
@@ -125,7 +153,9 @@ class ExploreGoRunner(Runner):
 
     def _make_batcher(self, event_loop: Any, policy_id: int) -> Any:
         batcher_class = ExploreGoBatcher if self.cfg.max_pure_expl_steps > 0 else Batcher
-        return batcher_class(event_loop, policy_id, self.buffer_mgr, policy_cfg(self.cfg, policy_id), self.env_info)
+        return batcher_class(
+            event_loop, policy_id, self.buffer_mgr, self.buffer_mgr.policy_cfgs[policy_id], self.env_info
+        )
 
     def _make_learner(self, event_loop: Any, policy_id: int, batcher: Any) -> Any:
         return ExploreGoLearnerWorker(event_loop, self.cfg, self.env_info, self.buffer_mgr, batcher, policy_id)
@@ -157,7 +187,7 @@ class ExploreGoRunner(Runner):
         if self.stopped:
             self.supervisor.see_to_the_end()
         elif self.stop_request.signal is not None:
-            log.info("Received %s, saving and stopping...", self.stop_request.signal.name)
+            log.warning("Received %s, saving and stopping...", self.stop_request.signal.name)
             self._stop_training()
             self.status = ExperimentStatus.INTERRUPTED
         elif self._all_started and (reason := self.supervisor.poll()):
@@ -166,7 +196,7 @@ class ExploreGoRunner(Runner):
             self._stop_training()
 
     def end_because(self, reason: str) -> None:
-        """Stop a run in which something has gone wrong; the first reason is the one to tell."""
+        """Stop a run in which something went wrong; the first reason is the one that is reported."""
         if self.reason_to_end is None:
             self.reason_to_end = reason
             log.error("%s. Stopping...", reason)
@@ -198,22 +228,18 @@ class ExploreGoRunner(Runner):
 
     @staticmethod
     def _on_episode(runner: "ExploreGoRunner", msg: dict, policy_id: int) -> None:
-        for _, key, value in iterate_recursively(msg[EPISODIC]):
-            if key not in runner.policy_avg_stats:
-                runner.policy_avg_stats[key] = [
-                    deque(maxlen=runner.cfg.stats_avg) for _ in range(runner.cfg.num_policies)
-                ]
-            runner.policy_avg_stats[key][policy_id].append(value)
+        """Episodes count in full rounds: in curves, on the progress line, and when the best policy is looked for."""
+        rounds = runner.rounds[policy_id]
+        for episode in rounds.add(msg[ENV_OF_EPISODE], msg[EPISODIC]):
+            for _, key, value in iterate_recursively(episode):
+                if key not in runner.policy_avg_stats:
+                    kept = rounds.episodes_kept(runner.cfg.stats_avg)
+                    runner.policy_avg_stats[key] = [deque(maxlen=kept) for _ in runner.rounds]
+                runner.policy_avg_stats[key][policy_id].append(value)
 
     @staticmethod
     def _on_fatal(runner: "ExploreGoRunner", msg: dict) -> None:
         runner.end_because(msg[FATAL])
-
-    @staticmethod
-    def _on_explore_phase(runner: "ExploreGoRunner", msg: dict, policy_id: int) -> None:
-        if runner.coverage is None:
-            runner.coverage = Coverage(world_cells(world_of(runner.cfg.env)))
-        runner.coverage.add(**msg[EXPLORE_PHASE])
 
     # -- summaries -----------------------------------------------------------------------------------------------
 
@@ -223,33 +249,16 @@ class ExploreGoRunner(Runner):
             self._write_summaries()
 
     def _write_summaries(self) -> None:
-        frames = self.frames
-        if frames.total == 0:
+        """Let the observers write their curves."""
+        frames = self.frames.total
+        if frames == 0:
             return
         for policy_id, writer in self.writers.items():
-            for tag, value in self._episode_scalars(policy_id):
-                writer.add_scalar(tag, value, frames.total)
-            self._observers_call(AlgoObserver.extra_summaries, self, policy_id, writer, frames.total)
-        main = self.writers[0]
-        main.add_scalar("phases/explore_share", frames.explore / frames.total, frames.total)
-        main.add_scalar("phases/explore_frames", frames.explore, frames.total)
-        main.add_scalar("phases/go_frames", frames.go, frames.total)
-        if self.coverage is not None:
-            self._write_coverage(self.coverage, frames.total)
-        fps = self._get_perf_stats()[0][0]
-        if not np.isnan(fps):
-            main.add_scalar("perf/frames_per_second", fps, frames.total)
-        for writer in self.writers.values():
+            self._observers_call(AlgoObserver.extra_summaries, self, policy_id, writer, frames)
             writer.flush()
 
-    def _write_coverage(self, coverage: Coverage, frames: int) -> None:
-        for tag, value in coverage.scalars().items():
-            self.writers[0].add_scalar(tag, value, frames)
-        if self._picture_clock.is_due(frames):
-            for tag, picture in coverage_pictures(coverage, world_of(self.cfg.env)).items():
-                self.writers[0].add_image(tag, picture, frames, dataformats="HWC")
-
-    def _episode_scalars(self, policy_id: int) -> Iterable[tuple[str, float]]:
+    def episode_scalars(self, policy_id: int) -> Iterable[tuple[str, float]]:
+        """Tag and mean of what the last full rounds of episodes reported."""
         for key, values in self.policy_avg_stats.items():
             tag = key if "/" in key else EPISODE_TAGS.get(key, key)
             if tag is not None and len(values[policy_id]) > 0:
@@ -270,7 +279,7 @@ class ExploreGoRunner(Runner):
             parts.append(f"{fps:,.0f} frames/s")
         if self.cfg.max_pure_expl_steps > 0 and frames.total:
             parts.append(f"exploring {frames.explore / frames.total:.0%}")
-        shown = dict(self._episode_scalars(0))
+        shown = dict(self.episode_scalars(0))
         parts += [
             f"{name} {shown[tag]:.3f}"
             for tag, name in (("go/return", "return"), ("go/success", "success"))
@@ -308,7 +317,14 @@ class ExploreGoRunner(Runner):
             status = super().run()
         finally:
             self.stop_request.restore()
-        return ExperimentStatus.INTERRUPTED if self.stop_request.signal is not None else status
+        if self.stop_request.signal is not None or (self.supervisor.hung and can_go_on(self.cfg, self.folder)):
+            return ExperimentStatus.INTERRUPTED
+        return status
+
+    def tell_of_loss(self, state: str) -> None:
+        """For an end without the main thread."""
+        for observer in self.observers:
+            observer.on_lost(self, state)
 
     @property
     def folder(self) -> Path:
@@ -318,10 +334,13 @@ class ExploreGoRunner(Runner):
 class ExploreGoParallelRunner(ParallelRunner, ExploreGoRunner):
     """Workers in processes of their own."""
 
-    def init(self) -> Any:
+    def _check_everything(self) -> None:
         check_sockets()
         if self._forks:
             start_server()
+        super()._check_everything()
+
+    def init(self) -> Any:
         status = super().init()
         if status == ExperimentStatus.SUCCESS:
             processes = [*self.processes, *self.sampler.processes]
@@ -365,10 +384,18 @@ class ExploreGoSerialRunner(SerialRunner, ExploreGoRunner):
     """Everything in one process, in an order that depends on the seed only."""
 
     def _obtain_env_info(self) -> EnvInfo:
-        return super()._obtain_env_info() if self.cfg.use_env_info_cache else env_info_here(self.cfg)
+        if self.cfg.use_env_info_cache:
+            return super()._obtain_env_info()
+        try:
+            return env_info_here(self.cfg)
+        except Exception as error:  # whatever a world may raise
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise UsageError(f"--env={self.cfg.env} cannot be made here ({reason})") from error
 
     def init(self) -> Any:
+        use_one_thread()
         status = super().init()
+        share_without_names()  # a learner shares its weights even with itself
         # Receivers of a signal stand in sets of strings, which Python walks in another order in every process.
         receivers = self.event_loop.receivers
         for emitter, names in receivers.items():

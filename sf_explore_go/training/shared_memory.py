@@ -1,7 +1,8 @@
 """How much shared memory a run takes, known before anything is allocated.
 
-Writing to shared memory that is not there ends a process with a bus error and no word. Containers often have 64 MB of
-it. So the need is computed from the flags, by the same functions that allocate later, and compared with what is free.
+Writing to shared memory that is not there ends a process with a bus error and no message, and containers often have
+64 MB of it. So the need is computed from the flags, by the functions that allocate later, and compared with what is
+free.
 """
 
 import math
@@ -64,7 +65,7 @@ def check_shared_memory(cfg: Any, env_info: EnvInfo) -> None:
     if free is not None and free < needed:
         megabytes = math.ceil(needed / MIB)
         raise UsageError(
-            f"{SHARED_MEMORY} has {free // MIB} MB free and this run needs {megabytes} MB: give a container more"
+            f"{SHARED_MEMORY} has {free // MIB} MB free, but this run needs {megabytes} MB: give the container more"
             f" (docker run --shm-size={math.ceil(megabytes / 256) * 256}m), or lower --num_workers={cfg.num_workers},"
             f" --num_envs_per_worker={cfg.num_envs_per_worker} or --rollout={cfg.rollout}"
         )

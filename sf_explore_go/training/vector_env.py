@@ -13,10 +13,12 @@ from sample_factory.utils.timing import Timing
 from sample_factory.utils.utils import log
 
 from sf_explore_go.core.seeding import derive_seed
-from sf_explore_go.explorers.base import ActorExplorer, resolve_explorer
+from sf_explore_go.explorers.base import ActorExplorer
+from sf_explore_go.explorers.registry import resolve_explorer
 from sf_explore_go.phases.rollouts import OpenRollout
-from sf_explore_go.phases.schedule import Phase, PhaseSchedule
-from sf_explore_go.training.actor import AGENT, ExploreGoActor
+from sf_explore_go.phases.schedule import AGENT, Phase, PhaseSchedule
+from sf_explore_go.training.actor import ExploreGoActor
+from sf_explore_go.training.messages import ENV_OF_EPISODE
 
 
 class SeededVectorEnvRunner(NonBatchedVectorEnvRunner):
@@ -54,6 +56,11 @@ class SeededVectorEnvRunner(NonBatchedVectorEnvRunner):
             actor.last_obs = obs
             actor.last_rnn_state = clone_tensor(self.traj_tensors["rnn_states"][0, 0])
             actor.reset_rnn_state()
+
+    def _process_env_step(self, *args: Any) -> list[dict]:
+        *_, env_i = args
+        whose = {ENV_OF_EPISODE: self.actor_states[env_i][0].global_env_idx}
+        return [report | whose for report in super()._process_env_step(*args)]
 
     def advance_rollouts(self, policy_id: int, timing: Timing) -> tuple[list[dict], list[dict]]:
         result = super().advance_rollouts(policy_id, timing)

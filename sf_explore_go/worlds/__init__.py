@@ -1,0 +1,1 @@
+"""Where agents act: the World interface, Doom, the grid."""

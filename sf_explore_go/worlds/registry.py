@@ -1,83 +1,79 @@
-"""The environments that `--env` can name: how each is made, how long an episode lasts, which split it tests on."""
+"""Worlds by name: those that come with the package, and the user's own, from a module or a file.
 
-from dataclasses import dataclass
-from typing import Any
+`--env` names an environment, that is, a world and a split: `my_way_home_train`, or `my_worlds:Corridor` for the
+training split of a world of the user's own; its other splits are `my_worlds:Corridor@test` and so on.
+"""
 
-from sample_factory.algo.utils.context import global_model_factory
-from sample_factory.envs.env_utils import register_env
-from sample_factory.model.encoder import Encoder, default_make_encoder_func
+from functools import cache
+from typing import NamedTuple
 
+from sf_explore_go.core.arguments import did_you_mean
 from sf_explore_go.core.errors import UsageError
-from sf_explore_go.processes.console import follow_console
-from sf_explore_go.worlds.doom.register import register_doom_envs
-from sf_explore_go.worlds.doom.scenario import Scenario, ensure_wad, load_scenario
-from sf_explore_go.worlds.grid.illustrative import TIME_LIMIT, IllustrativeEnv
-from sf_explore_go.worlds.grid.model import FlatEncoder
+from sf_explore_go.core.plugins import is_foreign, load_class
+from sf_explore_go.worlds.base import TRAIN, World
 
-DOOM_EPISODE_TICS = 2100
-
-follow_console()  # here, since every worker imports this module to get at its environments
-
-
-@dataclass(frozen=True)
-class World:
-    """One family of environments: a training and a test split."""
-
-    name: str
-    kind: str  # "doom" or "grid"
-    default_preset: str
-
-    @property
-    def splits(self) -> dict[str, str]:
-        """split -> environment name"""
-        return {split: f"{self.name}_{split}" for split in ("train", "test")}
-
-    @property
-    def scenario(self) -> Scenario:
-        """The labyrinth of a Doom world, which has the world's name."""
-        return load_scenario(self.name)
-
-    def decisions_per_episode(self, cfg: Any) -> int:
-        return DOOM_EPISODE_TICS // cfg.env_frameskip if self.kind == "doom" else TIME_LIMIT
+WORLDS: dict[str, str] = {
+    "my_way_home": "sf_explore_go.worlds.doom.world:MyWayHome",
+    "my_way_home_small": "sf_explore_go.worlds.doom.world:SmallMyWayHome",
+    "illustrative": "sf_explore_go.worlds.grid.world:Illustrative",
+}
 
 
-WORLDS = (
-    World("my_way_home", "doom", "paper"),
-    World("my_way_home_small", "doom", "laptop"),
-    World("illustrative", "grid", "illustrative"),
-)
+class Place(NamedTuple):
+    """What `--env` names."""
+
+    world: World
+    split: str
+
+
+@cache
+def make_world(target: str, flag: str) -> World:
+    """The world of `module:Class` or `file.py:Class`."""
+    found = load_class(target, flag)
+    if not (isinstance(found, type) and issubclass(found, World)):
+        raise UsageError(f"{flag}: it must be a World")
+    return found()
+
+
+def known_worlds() -> list[World]:
+    """Those that come with the package."""
+    return [make_world(target, f"--env={name}") for name, target in WORLDS.items()]
+
+
+def known_places() -> dict[str, Place]:
+    """By the names that `--env` takes, of the worlds that come with the package."""
+    return {f"{world.name}_{split}": Place(world, split) for world in known_worlds() for split in world.splits}
+
+
+def place_of(env_name: str | None) -> Place:
+    """The world and the split behind a name. One from outside runs its code, so it must come from a command line."""
+    name = env_name or ""
+    if is_foreign(name):
+        target, _, split = name.partition("@")
+        world = make_world(target, f"--env={name}")
+        if split and split not in world.splits:
+            raise UsageError(f"--env={name}: the split must be {' or '.join(world.splits)}")
+        return Place(world, split or TRAIN)
+    places = known_places()
+    if name not in places:
+        raise UsageError(
+            f"--env={env_name}: it must be {', '.join(places)}, or a world of your own: module:World or FILE.py:World"
+            f"{did_you_mean(name, places)}"
+        )
+    return places[name]
 
 
 def world_of(env_name: str | None) -> World:
-    for world in WORLDS:
-        if env_name in world.splits.values():
-            return world
-    names = [name for world in WORLDS for name in world.splits.values()]
-    raise UsageError(f"--env={env_name}: allowed are {', '.join(names)}")
+    return place_of(env_name).world
 
 
-def make_illustrative_env(env_name: str, cfg: Any, env_config: Any, render_mode: str | None = None) -> IllustrativeEnv:
-    return IllustrativeEnv(split=env_name.rsplit("_", 1)[1], render_mode=render_mode)
+def split_of(env_name: str | None) -> str:
+    return place_of(env_name).split
 
 
-def prepare_world(env_name: str) -> None:
-    """Build what the environment needs, so that trouble with it is one sentence and not a failure in some worker."""
-    world = world_of(env_name)
-    if world.kind == "doom":
-        ensure_wad(world.scenario, env_name.rsplit("_", 1)[1])
-
-
-def make_encoder(cfg: Any, obs_space: Any) -> Encoder:
-    """The encoder that belongs to the environment; Sample Factory's own choice for all others."""
-    kinds = {name: world.kind for world in WORLDS for name in world.splits.values()}
-    if kinds.get(cfg.env) == "grid":
-        return FlatEncoder(cfg, obs_space)
-    return default_make_encoder_func(cfg, obs_space)
-
-
-def register_worlds() -> None:
-    """Tell Sample Factory of our environments and encoders; needed in every process that makes them."""
-    register_doom_envs()
-    for name in world_of("illustrative_train").splits.values():
-        register_env(name, make_illustrative_env)
-    global_model_factory().register_encoder_factory(make_encoder)
+def sibling(env_name: str, split: str) -> str:
+    """The environment of the same world with another split."""
+    if is_foreign(env_name):
+        target = env_name.partition("@")[0]
+        return target if split == TRAIN else f"{target}@{split}"
+    return f"{world_of(env_name).name}_{split}"

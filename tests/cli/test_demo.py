@@ -25,10 +25,10 @@ def test_demo_trains_both_arms_and_ends_with_pictures(tmp_path: Path, capsys: py
     assert "frames" in (folder / "runs/my_way_home/k100.log").read_text()
     # a second call draws again, without training again
     assert main([*flags, "--doom_frames=0"]) == 0
-    assert capsys.readouterr().out.count("already there") == 2
+    assert capsys.readouterr().out.count("already done") == 2
 
 
-@pytest.mark.parametrize(("flag", "allowed"), [("--episodes=0", "1"), ("--seeds=-1", "0"), ("--frames=10", "1000")])
-def test_demo_refuses_bad_numbers(flag: str, allowed: str) -> None:
-    with pytest.raises(UsageError, match=rf"^{flag}: allowed are whole numbers from {allowed}$"):
+@pytest.mark.parametrize(("flag", "least"), [("--episodes=0", "1"), ("--seeds=-1", "0"), ("--frames=10", "1000")])
+def test_demo_refuses_bad_numbers(flag: str, least: str) -> None:
+    with pytest.raises(UsageError, match=rf"^{flag}: it must be a whole number, at least {least}$"):
         main([flag])

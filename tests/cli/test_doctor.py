@@ -13,22 +13,71 @@ from sf_explore_go.cli import doctor
 from sf_explore_go.training.shared_memory import SHARED_MEMORY
 from tests.e2e.cli import sf_explore_go
 
+NAMES = ["versions", "processors", "GPU", "engines", "segments", "memory", "shared memory", "run folder"]
+OF_THE_MACHINE = ("engines", "segments")  # what others have left here is not this test's business
+
+
+def findings(stdout: str) -> dict[str, tuple[str, str]]:
+    """Name -> (ok or BAD, text)."""
+    return {line[5:20].strip(): (line[:3].strip(), line[20:]) for line in stdout.splitlines()}
+
 
 def test_all_is_well(tmp_path: Path) -> None:
-    result = sf_explore_go("doctor", "--env=illustrative_train", "--serial_mode=False", f"--train_dir={tmp_path}")
-    lines = result.stdout.strip().splitlines()
-    names = ["versions", "processors", "GPU", "engines", "segments", "memory", "shared memory", "run folder"]
-    assert [line[5:20].strip() for line in lines] == names
-    assert result.returncode == int(any(line.startswith("BAD") for line in lines))
-    assert "sample-factory 2.1.1" in lines[0]
+    flags = ("--env=illustrative_train", "--serial_mode=False", "--num_workers=1", f"--train_dir={tmp_path}")
+    result = sf_explore_go("doctor", *flags)
+    found = findings(result.stdout)
+    assert list(found) == NAMES
+    assert {name: word for name, (word, _) in found.items() if name not in OF_THE_MACHINE} == {
+        name: "ok" for name in NAMES if name not in OF_THE_MACHINE
+    }
+    for name in OF_THE_MACHINE:
+        assert found[name][0] == ("ok" if found[name][1] == "none left behind" else "BAD")
+    assert result.returncode == int(any(word == "BAD" for word, _ in found.values()))
+    assert "sample-factory 2.1.1" in found["versions"][1]
     assert result.stderr == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_too_many_workers_and_a_folder_that_is_a_file_are_bad(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    flags = ("--env=illustrative_train", "--serial_mode=False", f"--train_dir={tmp_path / 'file'}")
+    result = sf_explore_go("doctor", *flags, "--num_workers=150000")
+    found = findings(result.stdout)
+    assert {name for name, (word, _) in found.items() if word == "BAD"} - {*OF_THE_MACHINE} == {
+        "memory",
+        "shared memory",
+        "run folder",
+    }
+    assert result.returncode == 1
+
+
+NO_ENVIRONMENT = """
+from sf_explore_go.worlds.grid.illustrative import IllustrativeEnv
+
+def refuse(*args, **kwargs):
+    raise OSError("nothing can be made here")
+
+IllustrativeEnv.__init__ = refuse
+"""
+
+
+def test_an_environment_that_cannot_be_made_is_bad(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/sitecustomize.py").write_text(NO_ENVIRONMENT)  # which Python loads as it starts
+    path = {"PYTHONPATH": f"{tmp_path / 'site'}:{Path.cwd()}"}
+    result = sf_explore_go("doctor", "--env=illustrative_train", f"--train_dir={tmp_path / 'runs'}", environment=path)
+    found = findings(result.stdout)
+    sentence = "--env=illustrative_train cannot be made here; the traceback above says why"
+    assert found["environment"] == ("BAD", sentence)
+    assert "OSError: nothing can be made here" in result.stderr
+    assert (result.returncode, found["run folder"][0]) == (1, "ok")
+    assert "memory" not in found
 
 
 def test_bad_flags_are_one_sentence() -> None:
     result = sf_explore_go("doctor", "--env=nowhere")
     assert result.returncode == 2
-    assert result.stderr.startswith("sf-explore-go: --env=nowhere: allowed are ")
+    assert result.stderr.startswith("sf-explore-go: --env=nowhere: it must be ")
 
 
 def test_segments_of_the_dead_are_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,19 @@ import torch
 from sample_factory.model.actor_critic import create_actor_critic
 
 from sf_explore_go.cli import evaluate
-from sf_explore_go.cli.evaluate import Arena
-from sf_explore_go.cli.main import run
 from sf_explore_go.config.flags import parse_train_args
+from sf_explore_go.core.errors import run
+from sf_explore_go.evaluation import evaluate as evaluate_library
+from sf_explore_go.evaluation.arena import Arena
+from sf_explore_go.evaluation.arguments import load_config
+from sf_explore_go.evaluation.evaluate import evaluate_checkpoint
 from sf_explore_go.evaluation.player import play
+from sf_explore_go.monitoring import progress
+from sf_explore_go.processes import console
 from sf_explore_go.runs.checkpoints import FORMAT, save_atomically
+from sf_explore_go.runs.names import milestones
 from sf_explore_go.runs.scores import Settings, read_scores
-from sf_explore_go.worlds.registry import register_worlds
+from sf_explore_go.training.environments import register_worlds
 
 FRAMES = (1000, 2000, 3000)
 
@@ -49,7 +55,7 @@ def test_a_second_call_plays_only_what_is_missing(folder: Path, monkeypatch: pyt
         played.append(1)
         return play(*args, **options)
 
-    monkeypatch.setattr(evaluate, "play", counted)
+    monkeypatch.setattr(evaluate_library, "play", counted)
     assert call(folder, "--checkpoint=all", "--split=test") == 0
     assert len(played) == 3
     first = read_scores(folder / "evaluation.csv")
@@ -68,7 +74,7 @@ def test_the_last_checkpoint_may_be_played_longer(folder: Path, capsys: pytest.C
     rows = read_scores(folder / "evaluation.csv")
     assert [(row.frames, row.episodes) for row in rows] == [(1000, 12), (2000, 12), (3000, 30)]
     assert call(folder, "--checkpoint=all", "--final_episodes=0") == 2
-    assert "--final_episodes=0: allowed are whole numbers from 1" in capsys.readouterr().err
+    assert "--final_episodes=0: it must be a whole number, at least 1" in capsys.readouterr().err
 
 
 def test_every_second_milestone_and_the_last(folder: Path) -> None:
@@ -131,3 +137,39 @@ def test_trouble_is_one_sentence_and_changes_nothing(
     assert len(error) == 1
     assert str(folder) in error[0]
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No evaluation is too short to tell of it, and no line too soon."""
+    monkeypatch.setattr(progress, "SHORT_SECONDS", 0.0)
+    monkeypatch.setattr(console, "FIRST_MINUTE", 0.0)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_progress_counts_what_is_still_to_play(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(folder, "--checkpoint=all", "--split=test", "--final_episodes=20") == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(",")[0] for line in lines] == [f"{done} of 44 episodes" for done in range(1, 45)]
+    assert all(line.endswith(" left") for line in lines[:-1])
+    assert not lines[-1].endswith("left")
+    assert call(folder, "--checkpoint=all", "--final_episodes=20") == 0  # the training contexts are missing
+    assert capsys.readouterr().err.splitlines()[-1].startswith("44 of 44 episodes")
+    assert call(folder, "--checkpoint=all", "--final_episodes=20") == 0
+    assert capsys.readouterr().err == ""
+    assert call(folder, "--checkpoint=all", "--quiet", "--eval_seed=1") == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_background_process_shows_none(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with Arena(load_config(folder, None), 2) as arena:
+        for path in milestones(folder):
+            evaluate_checkpoint(folder, path, ("train", "test"), Settings(12), arena)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_time_left_by_hand() -> None:
+    assert progress.episode_line(25, 100, 30.0) == "25 of 100 episodes, 2 min left"  # 1.2 s each
+    assert progress.episode_line(90, 100, 45.0) == "90 of 100 episodes, 5 s left"
+    assert progress.episode_line(1000, 1000, 200.0) == "1,000 of 1,000 episodes, 3 min"

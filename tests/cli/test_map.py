@@ -85,15 +85,15 @@ def test_plan_of_any_wad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [
-        (["--scenario=deathmatch"], "argument --scenario: invalid choice: 'deathmatch' (choose from"),
-        (["--split=eval"], "argument --split: invalid choice: 'eval' (choose from"),
-        (["--num_contexts=-3"], "--num_contexts=-3: allowed are 0"),
-        (["--num_contexts=many"], "argument --num_contexts: invalid int value: 'many'"),
-        (["--num_context=3"], "unrecognized arguments: --num_context=3"),
+        (["--scenario=deathmatch"], "argument --scenario: 'deathmatch' must be one of my_way_home, my_way_home_small"),
+        (["--split=eval"], "argument --split: 'eval' must be one of train, test, both"),
+        (["--num_contexts=-3"], "--num_contexts=-3: it must be positive, or 0"),
+        (["--num_contexts=many"], "argument --num_contexts: 'many' must be a whole number"),
+        (["--num_context=3"], "unknown flag --num_context=3; did you mean --num_contexts?"),
         (["--out=nowhere/map.png"], "nowhere/map.png: the folder nowhere does not exist"),
-        (["--out=map.gif"], "map.gif: a picture's name ends in"),
+        (["--out=map.gif"], "map.gif: a picture's name must end in"),
         (["--wad=missing.wad"], "missing.wad: no such file"),
-        (["--wad=damaged.wad"], "damaged.wad: not a WAD"),
+        (["--wad=damaged.wad"], "damaged.wad: it is not a WAD"),
         (["--wad=."], ".: not a regular file"),
     ],
 )

@@ -67,7 +67,7 @@ def test_sampling_stays_in_the_set_and_covers_it() -> None:
 
 
 def test_negative_number_is_refused_in_one_sentence() -> None:
-    with pytest.raises(UsageError, match=r"--num_contexts=-3: allowed are 0"):
+    with pytest.raises(UsageError, match=r"--num_contexts=-3: it must be positive, or 0"):
         draw_context_set(GOALS, -3, 0)
 
 

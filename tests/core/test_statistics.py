@@ -1,7 +1,10 @@
 """Intervals against textbook values and simulations."""
 
+import math
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from sf_explore_go.core.statistics import (
@@ -12,6 +15,7 @@ from sf_explore_go.core.statistics import (
     probability_of_improvement,
     student_95,
     wilson_interval,
+    wins_interval,
 )
 
 
@@ -75,10 +79,59 @@ def test_probability_of_improvement_by_hand() -> None:
     assert probability_of_improvement([2, 3], [1, 2, 3]) == (1 + 0.5 + 0 + 1 + 1 + 0.5) / 6
 
 
-def test_improvement_interval_holds_its_estimate() -> None:
-    rng = np.random.default_rng(0)
-    ours, theirs = rng.normal(0.6, 0.1, 12).tolist(), rng.normal(0.5, 0.1, 12).tolist()
-    chance, low, high = improvement_interval(ours, theirs)
-    assert chance == probability_of_improvement(ours, theirs)
-    assert 0 <= low < chance < high <= 1
-    assert improvement_interval([1.0, 1.0], [0.0]) == (1.0, 1.0, 1.0)
+def simulated_shares(seeds: int, truth: float, sweeps: int) -> NDArray[np.float64]:
+    """Normal arms with shifted means, `truth` being the chance that one of ours is above one of theirs: the share of
+    pairs in which it is, in each of the simulated sweeps. From ranks: it is Mann and Whitney's statistic."""
+    rng = np.random.default_rng([seeds, round(100 * truth)])
+    ours = rng.normal(math.sqrt(2) * stats.norm.ppf(truth), 1, (sweeps, seeds))
+    both = np.concatenate([ours, rng.normal(0, 1, (sweeps, seeds))], axis=1)
+    ranks_of_ours = (np.argsort(both, axis=1) < seeds) @ np.arange(2 * seeds)
+    return (ranks_of_ours - seeds * (seeds - 1) / 2) / seeds**2
+
+
+@pytest.mark.parametrize("truth", [0.50, 0.76, 0.92])
+@pytest.mark.parametrize("seeds", [5, 10, 20])
+def test_simulated_arms_cover_the_chance_to_win_as_often_as_the_interval_says(seeds: int, truth: float) -> None:
+    shares, counts = np.unique(simulated_shares(seeds, truth, 40_000), return_counts=True)
+    intervals = [wins_interval(share, seeds, seeds) for share in shares]
+    hits = sum(count for (low, high), count in zip(intervals, counts, strict=True) if low <= truth <= high)
+    assert 0.93 <= hits / 40_000 <= 0.97
+
+
+@pytest.mark.parametrize("seeds", [5, 10, 20])
+def test_the_interval_covers_with_ties_and_arms_of_unequal_spread_too(seeds: int) -> None:
+    """Success in 20 episodes: a baseline that fails now and then, and an arm that nearly always succeeds."""
+    rng = np.random.default_rng(seeds)
+
+    def rates(a: float, b: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        return rng.binomial(20, rng.beta(a, b, shape)) / 20
+
+    def shares(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> NDArray[np.float64]:
+        pairs = ours[:, :, None], theirs[:, None, :]
+        return ((pairs[0] > pairs[1]) + 0.5 * (pairs[0] == pairs[1])).mean(axis=(1, 2))
+
+    truth = float(shares(rates(20, 1, (1, 3000)), rates(2, 1, (1, 3000)))[0])
+    values, counts = np.unique(shares(rates(20, 1, (4000, seeds)), rates(2, 1, (4000, seeds))), return_counts=True)
+    intervals = [wins_interval(value, seeds, seeds) for value in values]
+    hits = sum(count for (low, high), count in zip(intervals, counts, strict=True) if low <= truth <= high)
+    assert 0.93 <= hits / 4000 <= 0.98
+
+
+def test_the_chance_to_win_by_hand() -> None:
+    """At the end of an interval the distance to the share is 1.96 standard errors of Hanley and McNeil."""
+    low, high = wins_interval(0.75, 4, 6)
+    for end in (low, high):
+        q1, q2 = end / (2 - end), 2 * end**2 / (1 + end)
+        error = math.sqrt((end * (1 - end) + 4 * (q1 - end**2) + 4 * (q2 - end**2)) / 24)
+        assert abs(end - 0.75) == pytest.approx(1.959964 * error, rel=1e-6)
+    assert low < 0.75 < high
+    assert wins_interval(0.25, 6, 4) == pytest.approx((1 - high, 1 - low))
+
+
+def test_separated_arms_have_an_interval_and_single_seeds_have_none() -> None:
+    apart = improvement_interval([0.9, 0.8, 1.0, 0.95, 0.85], [0.1, 0.2, 0.3, 0.4, 0.5])
+    # 1 - low = 1.96 * sqrt(low * (1 - low) * (1 + 4 * (1 - low) / (2 - low) + 4 * low / (1 + low)) / 25)
+    assert apart == pytest.approx((1.0, 0.6427, 1.0), abs=1e-4)
+    assert improvement_interval([0.1, 0.2], [0.8, 0.9]) == pytest.approx((0.0, 0.0, 0.6144), abs=1e-4)
+    assert improvement_interval([1.0], [0.0]) is None
+    assert improvement_interval([1.0, 1.0], [0.0]) is None

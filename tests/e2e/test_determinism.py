@@ -10,7 +10,7 @@ COMMON = ("--env=illustrative_train", "--train_for_env_steps=1200", "--num_worke
 
 
 @pytest.mark.parametrize(
-    "explorer", [pytest.param("random", marks=pytest.mark.slow), "tests.training.recording:PlainPolicyExplorer"]
+    "explorer", [pytest.param("random", marks=pytest.mark.slow), "tests.training.recording:PolicyExplorer"]
 )
 def test_one_seed_one_curve_another_seed_another(tmp_path: Path, explorer: str) -> None:
     flags = (*COMMON, f"--explorer={explorer}")

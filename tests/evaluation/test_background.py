@@ -37,7 +37,7 @@ def test_every_milestone_is_evaluated_and_shown(tmp_path: Path) -> None:
     assert "of 2,000 frames" in result.stderr
     assert "\x1b" not in result.stderr + result.stdout
     assert "Env info" not in result.stderr
-    assert "Saving a milestone" in (folder / "sf_log.txt").read_text()
+    assert "Saving milestone" in (folder / "sf_log.txt").read_text()
     # a second part of a run that is complete changes nothing
     before = (folder / "evaluation.csv").read_bytes()
     train(tmp_path, "run", *FLAGS, "--train_for_env_steps=2000", "--milestone_step_freq=500", "--quiet")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sf_explore_go.runs.checkpoints import checkpoints_in
+from sf_explore_go.runs.names import checkpoints_in
 from tests.e2e.cli import sf_explore_go
 from tests.faults.training import GRID, Training, total_frames
 
@@ -72,7 +72,7 @@ def test_a_damaged_newest_checkpoint_falls_back(run: Path, damage: object) -> No
     result = train(run.parent, f"--train_for_env_steps={before + FRAMES}")
     assert result.returncode == 0, result.stderr[-3000:]
     assert f"{agent[-1]} cannot be read" in result.stderr
-    assert "trying the one before" in result.stderr
+    assert "trying the previous one" in result.stderr
     parts = json.loads((run / "status.json").read_text())["parts"]
     assert parts[-1]["begun_at"] == before
 
@@ -199,7 +199,7 @@ def test_too_little_shared_memory(tmp_path: Path) -> None:
     large = ("--num_workers=16", "--num_envs_per_worker=16", "--res_w=128", "--res_h=72", "--rollout=32")
     with Training(tmp_path, "--env=my_way_home_train", *large, wrapper=wrapper) as training:
         assert training.end(within=120) == 2
-        assert re.search(r"/dev/shm has \d\d MB free and this run needs \d\d\d MB", training.stderr)
+        assert re.search(r"/dev/shm has \d\d MB free, but this run needs \d\d\d MB", training.stderr)
         assert "docker run --shm-size=" in training.stderr
         assert "Traceback" not in training.stderr
         assert not (training.folder / "config.json").exists()

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from sf_explore_go.cli.main import run as run_verb
 from sf_explore_go.config.flags import make_parser, parse_train_args
+from sf_explore_go.core.errors import run as run_verb
 from sf_explore_go.runs.checkpoints import FORMAT
 from sf_explore_go.runs.folder import run_folder
 from sf_explore_go.runs.resume import check_checkpoints

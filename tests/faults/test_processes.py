@@ -8,8 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sf_explore_go.monitoring.status import EXIT_INTERRUPTED, read_status
+from sf_explore_go.runs.status import EXIT_INTERRUPTED, read_status
 from tests.e2e.cli import sf_explore_go
+from tests.faults.stalling import STALL
 from tests.faults.training import ROLES, Training, total_frames
 
 pytestmark = pytest.mark.slow
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 def lock_is_lost(training: Training) -> bool:
     """The worker was struck in one of the moments in which it held the lock of a queue, which nobody can free."""
-    return "the main process has not come on for 45 s" in training.stderr
+    return "the main process has not responded for" in training.stderr
 
 
 @pytest.mark.parametrize("role", list(ROLES))
@@ -52,10 +53,27 @@ def test_a_worker_that_hangs_ends_the_run(tmp_path: Path, role: str) -> None:
     with Training(tmp_path, "--hang_timeout=10") as training:
         training.wait_until_it_trains()
         training.kill(training.worker(role), signal.SIGSTOP)
-        assert training.end(within=60) == 1
+        assert training.end(within=60) == EXIT_INTERRUPTED
+        status = read_status(training.folder)
+        assert status is not None
+        assert status.state == "interrupted"
         sentence = "is stopped" if lock_is_lost(training) else "gave no sign of life for 10 s (--hang_timeout)"
         assert sentence in training.stderr
         assert total_frames(training.checkpoints(0)[-1]) > 0
+
+
+def test_a_run_that_stands_still_ends_though_all_its_workers_live(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(STALL, str(tmp_path / "stall"))
+    with Training(tmp_path, "--explorer=tests.faults.stalling:Stalling", "--hang_timeout=8") as training:
+        training.wait_for(lambda: training.frames > 0 and training.has_trained(0))
+        (tmp_path / "stall").touch()
+        assert training.end(within=60) == EXIT_INTERRUPTED
+        assert "the run made no frame and no update for 8 s, though every worker responds" in training.stderr
+        status = read_status(training.folder)
+        assert status is not None
+        assert (status.state, total_frames(training.checkpoints(0)[-1])) == ("interrupted", status.frames)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
@@ -110,6 +128,21 @@ def test_nothing_outlives_a_killed_main_process(tmp_path: Path, world: str) -> N
         training.nothing_is_left(within=30)
 
 
+@pytest.mark.parametrize("flags", [(), ("--serial_mode=True", "--num_workers=1")])
+def test_nothing_outlives_processes_that_are_all_killed_at_once(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """As a scheduler does it. Whoever could remove anything is killed too."""
+    with Training(tmp_path, "--heartbeat_interval=1", *flags) as training:
+        training.wait_until_it_trains()
+        time.sleep(3)  # every worker has been heard of
+        training.note_processes()
+        training.process.send_signal(signal.SIGSTOP)  # it starts nobody any more
+        training.note_processes()
+        for process in [*training.alive(), psutil.Process(training.process.pid)]:
+            process.kill()
+        training.process.wait()
+        training.nothing_is_left(within=5)
+
+
 def test_a_dead_engine_costs_its_episode_only(tmp_path: Path) -> None:
     with Training(tmp_path, "--env=my_way_home_train") as training:
         training.wait_for(lambda: training.frames > 0)
@@ -162,7 +195,7 @@ def test_two_trainings_in_one_folder(tmp_path: Path) -> None:
                 f"--restart_behavior={behaviour}",
             )  # fmt: skip
             assert result.returncode == 2
-            assert "another training runs in" in result.stderr
+            assert "another training is running in" in result.stderr
         assert (training.folder / "config.json").read_bytes() == config
         assert training.process.poll() is None
         training.stop()

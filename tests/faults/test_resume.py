@@ -8,8 +8,9 @@ import torch
 
 from sf_explore_go.cli.train import make_runner
 from sf_explore_go.config.flags import parse_train_args
-from sf_explore_go.runs.checkpoints import checkpoints_in, read_checkpoint
-from sf_explore_go.worlds.registry import register_worlds
+from sf_explore_go.runs.checkpoints import read_checkpoint
+from sf_explore_go.runs.names import checkpoints_in
+from sf_explore_go.training.environments import register_worlds
 from tests.e2e.cli import sf_explore_go, train
 from tests.faults.training import GRID
 

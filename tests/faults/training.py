@@ -2,18 +2,21 @@
 
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
 
-from sf_explore_go.cli.doctor import SEMAPHORE, orphaned_segments
-from sf_explore_go.monitoring.status import read_status
-from sf_explore_go.runs.checkpoints import checkpoints_in, read_checkpoint
+from sf_explore_go.runs.checkpoints import read_checkpoint
+from sf_explore_go.runs.names import checkpoints_in
+from sf_explore_go.runs.status import read_status
+from tests.shared_memory import SharedMemoryWatch
 
 GRID = (
     "--env=illustrative_train", "--preset=illustrative", "--serial_mode=False", "--num_workers=2",
@@ -43,21 +46,29 @@ class Training:
         console = console or folder
         self.folder = folder / "run"
         self.err = console / "stderr.txt"
-        self._semaphores_before = semaphores()
+        self._shared_memory = SharedMemoryWatch(mark := f"{folder}:{secrets.token_hex(8)}")
         base = DOOM if any("my_way_home" in flag for flag in flags) else GRID
         command = [*wrapper, sys.executable, "-m", "sf_explore_go", "train", *base, *flags]
         command += [f"--train_dir={folder}", "--experiment=run"]
         self.begun = time.monotonic()
         with self.err.open("w") as err, (console / "stdout.txt").open("w") as out:
             self.process = subprocess.Popen(
-                command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True
+                command,
+                stdout=out,
+                stderr=err,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                env=os.environ | {"TRAINING_OF_A_TEST": mark},
             )
         self.seen: dict[int, psutil.Process] = {}
+        self._open = ExitStack()
 
     def __enter__(self) -> "Training":
+        self._open.enter_context(self._shared_memory.looking())
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._open.close()
         self.note_processes()
         for process in [psutil.Process(self.process.pid)] if self.process.poll() is None else []:
             process.kill()
@@ -142,20 +153,7 @@ class Training:
         while self.alive() and time.monotonic() < deadline:
             time.sleep(0.1)
         assert self.alive() == []
-        assert segments_of(self.seen) == []
-        while semaphores() - self._semaphores_before and time.monotonic() < deadline:
-            time.sleep(0.1)  # multiprocessing removes them when the last process of the run has ended
-        assert semaphores() <= self._semaphores_before
-
-
-def segments_of(pids: dict[int, psutil.Process]) -> list[str]:
-    """Shared memory of these processes that is still there."""
-    return [path.name for path in Path("/dev/shm").glob("torch_*") if int(path.name.split("_")[1]) in pids]
-
-
-def semaphores() -> set[str]:
-    """Of multiprocessing, which no living program has mapped."""
-    return {path.name for path in orphaned_segments() if path.name.startswith(SEMAPHORE)}
+        self._shared_memory.nothing_is_left(max(1.0, deadline - time.monotonic()))
 
 
 def total_frames(path: Path) -> int:

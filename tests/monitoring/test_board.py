@@ -5,7 +5,14 @@ from pathlib import Path
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboardX import SummaryWriter
 
-from sf_explore_go.monitoring.board import LAYOUT, board_folder, board_lock, describe_run, show_evaluations
+from sf_explore_go.monitoring.board import (
+    HYPERPARAMETERS,
+    LAYOUT,
+    board_folder,
+    board_lock,
+    describe_run,
+    show_evaluations,
+)
 from sf_explore_go.runs.scores import merge_scores
 from tests.monitoring.events import accumulate, scalars_of
 from tests.reporting.test_report import make_score
@@ -26,6 +33,10 @@ def test_each_row_is_shown_once_and_gaps_follow(tmp_path: Path) -> None:
     assert shown["eval/train_success"] == [(100, 0.75), (200, 1.0)]
     assert shown["eval/test_success"] == [(100, 0.5), (200, 0.25)]
     assert shown["eval/generalisation_gap"] == [(100, 0.25), (200, 0.75)]
+    # and once more in folders of their own, which have colours of their own
+    assert scalars_of(tmp_path, "train")["eval/success"] == shown["eval/train_success"]
+    assert scalars_of(tmp_path, "test")["eval/success"] == shown["eval/test_success"]
+    assert scalars_of(tmp_path, "test")["eval/return"] == shown["eval/test_return"]
 
 
 def test_a_training_that_runs_shows_them_itself(tmp_path: Path) -> None:
@@ -46,6 +57,19 @@ def test_layout_and_hyperparameters(tmp_path: Path) -> None:
     layout.ParseFromString(events.Tensors("custom_scalars__config__")[0].tensor_proto.string_val[0])
     assert [category.title for category in layout.category] == list(LAYOUT)
     first = layout.category[0].chart[0]
-    assert list(first.multiline.tag) == ["eval/train_success", "eval/test_success"]
+    assert list(first.multiline.tag) == ["eval/success"]
     hparams = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
     assert b"learning_rate" in hparams
+
+
+def test_the_first_columns_of_hparams_tell_runs_apart() -> None:
+    """TensorBoard sorts them by name and shows five."""
+    first = sorted(HYPERPARAMETERS)[:5]
+    assert [HYPERPARAMETERS[name] for name in first] == [
+        "env",
+        "explorer",
+        "max_pure_expl_steps",
+        "seed",
+        "num_contexts",
+    ]
+    assert "K" in first

@@ -14,6 +14,9 @@ from typing import Any
 
 import psutil
 import pytest
+import torch
+from sample_factory.algo.utils.torch_utils import init_torch_runtime
+from sample_factory.utils.attr_dict import AttrDict
 from signal_slot.signal_slot import EventLoopProcess
 
 from sf_explore_go.config.flags import parse_train_args
@@ -26,9 +29,10 @@ from sf_explore_go.processes.fork_server import (
     fork_from_server,
     start_server,
 )
-from sf_explore_go.processes.lifeline import tie_to_this_process
+from sf_explore_go.processes.lifeline import FollowsParent, tie_to_this_process
+from sf_explore_go.training.environments import register_worlds
 from sf_explore_go.training.runner import ExploreGoParallelRunner
-from sf_explore_go.worlds.registry import register_worlds
+from sf_explore_go.training.shared_memory import SHARED_MEMORY
 from tests.e2e.cli import sf_explore_go
 
 
@@ -38,7 +42,7 @@ def parse(folder: Path, *flags: str) -> Any:
 
 
 STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1}
-LOADED = ["torch", "sample_factory", "sf_explore_go.explorers.e3b.learner"]
+LOADED = ["torch", "sample_factory", "sf_explore_go.explorers.e3b.reward"]
 
 
 def tell_about_itself(pipe: Connection) -> None:
@@ -60,6 +64,27 @@ def test_a_forked_worker_has_everything_loaded_and_sees_the_environment_of_now(m
     assert variable == "yes"
     assert modules == LOADED
     assert threads == 2  # its own and the one that watches for its parent's end
+
+
+def share_a_tensor(pipe: Connection) -> None:
+    """As a learner does with its weights, after Sample Factory has set up its process."""
+    FollowsParent(init_torch_runtime, {})(AttrDict(device="cpu"))
+    weights = torch.zeros(3).share_memory_()
+    pipe.send((weights, [path.name for path in SHARED_MEMORY.glob(f"torch_{os.getpid()}_*")]))
+    pipe.recv()
+    pipe.send(weights.tolist())
+
+
+def test_weights_are_shared_without_a_name_that_somebody_must_remove() -> None:
+    ours, theirs = CONTEXT.Pipe()
+    process = CONTEXT.Process(target=share_a_tensor, args=(theirs,))
+    process.start()
+    weights, names = ours.recv()
+    assert names == []
+    weights[1] = 5.0
+    ours.send("look")
+    assert ours.recv() == [0.0, 5.0, 0.0]
+    process.join()
 
 
 @pytest.mark.parametrize("env", ["illustrative_train", "my_way_home_train"])
@@ -166,5 +191,5 @@ def test_a_tmpdir_that_is_too_long_for_sockets_is_refused(tmp_path: Path, length
         assert result.returncode == 0, result.stderr
     else:
         assert result.returncode == 2
-        assert f"TMPDIR={folder}: sockets of worker processes stand in it" in result.stderr
+        assert f"TMPDIR={folder}: it must have at most" in result.stderr
         assert result.stderr.count("\n") == 1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sf_explore_go.reporting.report import main
+from sf_explore_go.cli.report import main
 from sf_explore_go.runs.scores import merge_scores
 from tests.chromium import Browser
 from tests.reporting.test_report import make_run, make_score

@@ -10,9 +10,14 @@ import pytest
 from matplotlib.image import imread
 
 from launch.tables import PAGES, SHOWN, with_tables
+from sf_explore_go.reporting.arms import group
+from sf_explore_go.reporting.export import export
+from sf_explore_go.reporting.runs import find_runs
+from tests.reporting.test_export import contents
 
 FIGURES = Path("docs/figures")
 ROWS = ("| baseline (K", "| Explore-Go, K", "| stock", "| ours,")  # of an arm
+EXPERIMENTS = sorted(path for path in Path("docs/results").iterdir() if path.is_dir())
 PUBLISHED = sorted(path for path in FIGURES.rglob("*") if path.suffix in (".png", ".md", ".csv"))
 
 
@@ -36,6 +41,12 @@ def test_redrawn_it_is_the_same(published: Path, redrawn: Path) -> None:
 def test_nothing_that_can_be_drawn_is_missing(redrawn: Path) -> None:
     drawn = {path.relative_to(redrawn) for path in redrawn.rglob("*") if path.suffix in (".png", ".md", ".csv")}
     assert drawn == {path.relative_to(FIGURES) for path in PUBLISHED}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=str)
+def test_numbers_are_kept_as_export_writes_them(experiment: Path, tmp_path: Path) -> None:
+    export(group(find_runs([experiment])), tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(experiment)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -10,8 +10,7 @@ import torch
 
 from sf_explore_go.cli import enjoy, evaluate
 from sf_explore_go.cli.build_pretrained import build
-from sf_explore_go.cli.main import run
-from sf_explore_go.core.errors import UsageError
+from sf_explore_go.core.errors import UsageError, run
 from sf_explore_go.runs.checkpoints import read_checkpoint, save_atomically
 from sf_explore_go.runs.pretrained import SOURCE
 from sf_explore_go.runs.scores import read_scores
@@ -66,5 +65,5 @@ def test_built_from_a_run(tmp_path: Path) -> None:
     assert "optimizer" not in published
     assert all(torch.equal(published["model"][name], value) for name, value in state["model"].items())
     assert "train_dir" not in json.loads((target / "config.json").read_text())
-    with pytest.raises(UsageError, match="holds no checkpoint"):
+    with pytest.raises(UsageError, match="has no checkpoint"):
         build(tmp_path / "runs", target)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sf_explore_go.monitoring.status import FINISHED, RUNNING, Part, Status, read_status, write_status
+from sf_explore_go.runs.status import FINISHED, RUNNING, Part, Status, read_status, write_status
 from tests.e2e.cli import train
 
 

@@ -1,7 +1,10 @@
-"""A real Slurm of one node, in a folder of its own: munged, slurmctld and slurmd from Debian's packages."""
+"""A real Slurm of one node, in a folder of its own: munged, slurmctld and slurmd from Debian's packages.
+
+Where they are missing, root installs them on the system (system_packages.py). Slurm's daemons run as root, so for
+anybody else the test is skipped.
+"""
 
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -10,6 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import pytest
+
+from tests.system_packages import require
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel", "sinfo")
 PACKAGES = ("slurm-wlm", "munge")
@@ -48,22 +54,12 @@ PartitionName=high Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMo
 """
 
 
-def why_not() -> str:
-    """Installs Slurm where it is missing and that is allowed; the reason if there is none in the end."""
+def require_slurm() -> None:
+    """Skip the test unless there is a Slurm that we may start."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may start Slurm's daemons")
     os.environ["PATH"] += ":/usr/sbin:/sbin"
-    if not missing():
-        return ""
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        return f"{', '.join(missing())} missing, and only root on Debian can install {' '.join(PACKAGES)}"
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for words in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", *PACKAGES]):
-        subprocess.run(["apt-get", *words], check=True, env=environment, stdin=subprocess.DEVNULL)
-    assert not missing()
-    return ""
-
-
-def missing() -> list[str]:
-    return [program for program in PROGRAMS if shutil.which(program) is None]
+    require(PROGRAMS, PACKAGES)
 
 
 def free_port() -> int:

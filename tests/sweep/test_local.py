@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sf_explore_go.monitoring.status import FINISHED, INTERRUPTED, RUNNING, Status, read_status
+from sf_explore_go.runs.status import FINISHED, INTERRUPTED, RUNNING, Status, read_status
 from sf_explore_go.sweep.plan import Run, Sweep, read_sweep
 from sf_explore_go.sweep.state import holder, is_finished, is_locked, lock_file, run_folder
 from tests.e2e.cli import sf_explore_go
@@ -121,7 +121,7 @@ def test_cancel_saves_and_stops(tmp_path: Path) -> None:
     wait(sweep, process, both_work, 200)
     second = sf_explore_go("sweep", *where, "--backend=local")
     assert second.returncode == 2
-    assert f"is being worked on by process {process.pid}" in second.stderr
+    assert f"process {process.pid} is working on" in second.stderr
     cancelled = sf_explore_go("sweep", "cancel", *where)
     assert cancelled.returncode == 0
     assert cancelled.stdout.startswith("cancelled: 2 running here, 0 jobs in Slurm")

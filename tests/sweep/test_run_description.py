@@ -9,7 +9,7 @@ import pytest
 
 from sf_explore_go.config.flags import parse_train_args
 from sf_explore_go.core.errors import UsageError
-from sf_explore_go.monitoring.status import FINISHED, read_status
+from sf_explore_go.runs.status import FINISHED, read_status
 from sf_explore_go.sweep import run_description
 from tests.sweep.sweeps import write
 
@@ -21,6 +21,7 @@ def test_it_makes_the_same_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(command.startswith("python -m sf_explore_go train ") for command, *_ in made)
     assert [(c.max_pure_expl_steps, c.seed) for c in configs] == [(0, 0), (0, 1), (50, 0), (50, 1)]
     assert {c.preset for c in configs} == {"smoke"}
+    assert [c.arm for c in configs] == ["k0", "k0", "k50", "k50"]
     assert [variables for *_, variables in made] == [{"OMP_NUM_THREADS": "1"}] * 4
     monkeypatch.delenv("SF_EXPLORE_GO_SWEEP")
     with pytest.raises(UsageError, match="SF_EXPLORE_GO_SWEEP is not set"):

@@ -13,10 +13,11 @@ import torch
 
 from sf_explore_go.cli.sweep import main
 from sf_explore_go.core.errors import UsageError
-from sf_explore_go.monitoring.status import FINISHED, INTERRUPTED, RUNNING, Status, read_status
+from sf_explore_go.runs.status import FINISHED, INTERRUPTED, RUNNING, Status, read_status
 from sf_explore_go.sweep import slurm
 from sf_explore_go.sweep.plan import Resources, Sweep
 from tests.e2e.cli import sf_explore_go
+from tests.shared_memory import SharedMemoryWatch
 from tests.sweep import cluster
 from tests.sweep.sweeps import small_sweep, write
 
@@ -90,10 +91,11 @@ def test_without_slurm_it_is_one_sentence_and_nothing_is_written(
 
 @pytest.fixture
 def real_slurm(tmp_path: Path) -> Iterator[cluster.Cluster]:
-    if reason := cluster.why_not():
-        pytest.skip(reason)
-    with cluster.slurm(tmp_path / "slurm") as one:
+    cluster.require_slurm()
+    watch = SharedMemoryWatch(str(tmp_path / "slurm"))  # stands in SLURM_CONF, which all jobs see
+    with watch.looking(), cluster.slurm(tmp_path / "slurm") as one:
         yield one
+    watch.nothing_is_left(within=10)
 
 
 def sweep_command(real_slurm: cluster.Cluster, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -109,7 +111,9 @@ def statuses(folder: Path) -> dict[str, Status]:
 @pytest.mark.timeout(2400)
 def test_a_sweep_on_slurm_is_preempted_resumes_and_ends_exactly(real_slurm: cluster.Cluster, tmp_path: Path) -> None:
     folder = tmp_path / "smoke"
-    where = ("launch/smoke.toml", f"--train_dir={tmp_path}")
+    file = tmp_path / "smoke.toml"  # with more frames, so that no run ends before it is preempted
+    file.write_text(Path("launch/smoke.toml").read_text() + "\n[flags]\ntrain_for_env_steps = 150_000\n")
+    where = (str(file), f"--train_dir={tmp_path}")
 
     refused = sweep_command(real_slurm, *where, "--backend=slurm", "--partition=moon")
     assert refused.returncode == 2
@@ -144,8 +148,12 @@ def test_a_sweep_on_slurm_is_preempted_resumes_and_ends_exactly(real_slurm: clus
     )
     stopped = {name: statuses(folder)[name] for name in victims if statuses(folder)[name].state == INTERRUPTED}
     assert stopped
-    table = sweep_command(real_slurm, "status", *where).stdout
-    assert all(re.search(rf"^{name} +(queued|running) ", table, re.MULTILINE) for name in EXPERIMENTS)
+
+    def all_go_on() -> bool:
+        table = sweep_command(real_slurm, "status", *where).stdout
+        return all(re.search(rf"^{name} +(queued|running) ", table, re.MULTILINE) for name in EXPERIMENTS)
+
+    cluster.wait_for(all_go_on, "stopped run in the queue again", 60)
 
     cluster.wait_for(lambda: not real_slurm.queue(), "end of all jobs", 1500)
     final = statuses(folder)
@@ -155,7 +163,7 @@ def test_a_sweep_on_slurm_is_preempted_resumes_and_ends_exactly(real_slurm: clus
         newest = max((folder / name / "checkpoint_p0").glob("checkpoint_*.pth"), key=lambda path: path.stat().st_mtime)
         frames = torch.load(newest, weights_only=True)["frames"]
         assert frames == [status.explore_frames, status.go_frames]
-        assert sum(frames) == status.frames >= 60_000
+        assert sum(frames) == status.frames >= 150_000
         begun, ended = [p.begun_at for p in status.parts], [p.ended_at for p in status.parts]
         assert begun == [0, *ended[:-1]]
         assert ended[-1] == status.frames

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from sf_explore_go.monitoring.status import FAILED, FINISHED, INTERRUPTED, RUNNING, Part, Status, write_status
+from sf_explore_go.runs.status import FAILED, FINISHED, INTERRUPTED, RUNNING, Part, Status, write_status
 from sf_explore_go.sweep.local import default_parallel, gpus_of
 from sf_explore_go.sweep.plan import Resources, Sweep
 from sf_explore_go.sweep.state import (
@@ -66,10 +66,10 @@ def test_a_larger_budget_makes_a_finished_run_wait_and_an_exit_status_makes_it_f
     for run, status in zip(sweep.runs, (2, 143, 75, -9), strict=True):
         exit_file(sweep, run).parent.mkdir(parents=True, exist_ok=True)
         exit_file(sweep, run).write_text(f"{status}\n")
-    write_log(sweep, "k0_seed0", "sf-explore-go: --batch_size=7: allowed are multiples of --rollout=5\n")
+    write_log(sweep, "k0_seed0", "sf-explore-go: --batch_size=7: it must be a multiple of --rollout=5\n")
     rows = [run_state(sweep, run, None) for run in sweep.runs]
     assert [row.state for row in rows] == [FAILED, INTERRUPTED, INTERRUPTED, FAILED]
-    assert rows[0].error == "--batch_size=7: allowed are multiples of --rollout=5"
+    assert rows[0].error == "--batch_size=7: it must be a multiple of --rollout=5"
     assert rows[3].error == "it ended with status -9 and left no message"
 
 

@@ -16,12 +16,16 @@ from sample_factory.algo.utils.misc import ExperimentStatus
 from sample_factory.envs.env_utils import register_env
 
 from sf_explore_go.cli.train import EXIT_STATUS
-from sf_explore_go.config.flags import parse_train_args
+from sf_explore_go.config.flags import make_parser, parse_train_args
+from sf_explore_go.config.presets import EVERY_RUN, all_presets
+from sf_explore_go.core.arguments import flag_words
 from sf_explore_go.explorers.base import LearnedExplorer
-from sf_explore_go.training.learner import ExploreGoLearner, ExploreGoLearnerWorker
+from sf_explore_go.explorers.intrinsic import ExploreBatch, IntrinsicReward, Setting
+from sf_explore_go.training.environments import register_worlds
+from sf_explore_go.training.learner import ExploreGoLearner
+from sf_explore_go.training.learner_worker import ExploreGoLearnerWorker
 from sf_explore_go.training.policies import policy_cfg
 from sf_explore_go.training.runner import ExploreGoParallelRunner, ExploreGoRunner, ExploreGoSerialRunner
-from sf_explore_go.worlds.registry import register_worlds
 
 ENV_NAME = "illustrative_train"  # whose place the counting environment takes
 MIN_LENGTH, MAX_LENGTH = 1, 40
@@ -64,19 +68,26 @@ def make_counting_env(env_name: str, cfg: Any, env_config: Any, render_mode: str
 
 
 class PolicyExplorer(LearnedExplorer):
-    """A second policy without a reward of its own: the plainest learned explorer."""
+    """A second policy that is rewarded for nothing: the plainest learned explorer."""
 
     @classmethod
-    def learner_class(cls) -> type:
-        return RecordingLearner
+    def make_reward(cls, setting: Setting) -> IntrinsicReward:
+        return NoReward()
 
 
-class PlainPolicyExplorer(LearnedExplorer):
-    """The same without recording."""
+class NoReward:
+    def rewards(self, batch: ExploreBatch) -> torch.Tensor:
+        return torch.zeros(batch.dones.shape)
 
-    @classmethod
-    def learner_class(cls) -> type:
-        return ExploreGoLearner
+    def learn(self, batch: ExploreBatch) -> None: ...
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
 class RecordingLearner(ExploreGoLearner):
@@ -124,10 +135,19 @@ class RecordingParallelRunner(ExploreGoParallelRunner, RecordingRunner):
     pass
 
 
+def smoke_flags() -> list[str]:
+    """The smoke preset one by one, and Sample Factory's defaults for what the grid's own preset sets besides."""
+    defaults = vars(make_parser().parse_args([f"--env={ENV_NAME}"]))
+    presets = all_presets()
+    wanted = {name: defaults[name] for name in presets["illustrative"]} | EVERY_RUN
+    wanted |= dict(presets["smoke"]) | {"num_contexts": 0}
+    return flag_words(wanted, "smoke")
+
+
 def make_cfg(folder: Path, *flags: str, learning_rate: float = 0.0) -> Any:
     """Configuration of a run in the counting environment; with learning rate 0 the weights never change."""
     common = [
-        "--env=illustrative_train", "--preset=smoke", f"--train_dir={folder}", "--experiment=run", "--seed=11",
+        f"--env={ENV_NAME}", *smoke_flags(), f"--train_dir={folder}", "--experiment=run", "--seed=11",
         "--env_frameskip=1", "--obs_scale=1", "--normalize_input=False", "--normalize_returns=False",
         "--encoder_mlp_layers", "16", "--rnn_size=8", "--rollout=8", "--batch_size=32", "--device=cpu",
         "--max_pure_expl_steps=19", "--train_for_env_steps=10000", "--heartbeat_interval=2", "--learning_rate=1e-4",

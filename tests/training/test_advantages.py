@@ -11,9 +11,9 @@ from sample_factory.algo.learning.learner import Learner
 from sf_explore_go.config.flags import parse_train_args
 from sf_explore_go.runs.checkpoints import read_checkpoint
 from sf_explore_go.training.advantages import AdvantageScale
+from sf_explore_go.training.environments import register_worlds
 from sf_explore_go.training.learner import ExploreGoLearner
 from sf_explore_go.training.runner import ExploreGoSerialRunner
-from sf_explore_go.worlds.registry import register_worlds
 
 
 def test_by_hand() -> None:

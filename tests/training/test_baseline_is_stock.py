@@ -12,8 +12,8 @@ from sample_factory.utils.attr_dict import AttrDict
 
 from sf_explore_go.config.flags import parse_train_args
 from sf_explore_go.core.seeding import derive_seed
+from sf_explore_go.training.environments import make_env, register_worlds
 from sf_explore_go.training.runner import ExploreGoSerialRunner
-from sf_explore_go.worlds.registry import make_illustrative_env, register_worlds
 
 UPDATES = 20
 
@@ -31,7 +31,7 @@ class SeedTranslator(gym.Wrapper):
 
 
 def make_translated(env_name: str, cfg: Any, env_config: Any, render_mode: str | None = None) -> gym.Env:
-    return SeedTranslator(make_illustrative_env("illustrative_train", cfg, env_config, render_mode), cfg.seed)
+    return SeedTranslator(make_env("illustrative_train", cfg, env_config, render_mode), cfg.seed)
 
 
 def weights_after(runner: Any, folder: Path) -> dict[str, torch.Tensor]:

@@ -17,9 +17,9 @@ from sample_factory.utils.gpu_utils import set_global_cuda_envvars
 from sample_factory.utils.timing import Timing
 
 from sf_explore_go.training.buffers import ExploreGoBufferMgr
+from sf_explore_go.training.environments import register_worlds
 from sf_explore_go.training.learner import ExploreGoLearner
 from sf_explore_go.training.vector_env import ExploreGoVectorEnvRunner
-from sf_explore_go.worlds.registry import register_worlds
 from tests.training.recording import make_cfg
 
 ENV_NAME = "six_steps"

@@ -25,22 +25,26 @@ def needed(tmp_path: Path, *flags: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_every_process_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hand, in MiB as measured: main process 310, learner 350, inference worker 80, rollout worker 60, engine 8.5.
+
+    A batch of 64 pictures of 300 bytes, in 16 copies, is 307 200 bytes; shared memory is 1000 bytes here.
+    """
     baseline = ("--max_pure_expl_steps=0", "--num_workers=2", "--num_envs_per_worker=8", "--batch_size=64")
+    mib = 2**20
     one = needed(tmp_path, *baseline, monkeypatch=monkeypatch)
-    learner = memory.LEARNER + memory.BATCH_COPIES * 64 * 300
-    hand_made = memory.MAIN + learner + memory.INFERENCE + 2 * memory.ROLLOUT_WORKER + 16 * memory.ENGINE + 1000
-    assert one == hand_made
+    assert one == (310 + 350 + 80 + 2 * 60 + 136) * mib + 307_200 + 1000  # 16 engines
     explorer = ("--explorer=e3b", "--explorer_batch_size=32")
     with_explorer = needed(tmp_path, *explorer, *baseline[1:], monkeypatch=monkeypatch)
-    explorers_learner = memory.LEARNER + memory.BATCH_COPIES * 32 * 300
-    assert with_explorer - one == explorers_learner + memory.INFERENCE
+    assert with_explorer - one == 430 * mib + 153_600  # a learner with half the batch, and an inference worker
     more_workers = needed(tmp_path, baseline[0], "--num_workers=3", *baseline[2:], monkeypatch=monkeypatch)
-    assert more_workers - one == memory.ROLLOUT_WORKER + 8 * memory.ENGINE
+    assert more_workers - one == 128 * mib  # one more with 8 engines
+    in_one_process = needed(tmp_path, *baseline, "--serial_mode=True", monkeypatch=monkeypatch)
+    assert in_one_process == (310 + 350 + 136) * mib + 307_200
     many = [
         needed(tmp_path, baseline[0], f"--num_workers={n}", *baseline[2:], monkeypatch=monkeypatch) for n in (160, 161)
     ]
-    # 161 rollout workers, a learner and an inference worker that are no longer forked
-    assert many[1] - many[0] == memory.ROLLOUT_WORKER + 8 * memory.ENGINE + 163 * memory.IMPORTS
+    # 161 rollout workers, a learner and an inference worker are no longer forked: each loads 170 MiB for itself
+    assert many[1] - many[0] == (128 + 163 * 170) * mib
 
 
 def test_a_sentence_if_there_is_too_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +53,9 @@ def test_a_sentence_if_there_is_too_little(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(memory, "memory_free", lambda: 2 * 2**30)
     sentence = memory.memory_warning(cfg, None)
     assert sentence is not None
-    assert sentence.startswith("this run takes about 3.0 GB of memory and 2.0 GB are free; lower --num_workers=2 or")
+    assert sentence.startswith(
+        "this run needs about 3.0 GB of memory, but only 2.0 GB is free; lower --num_workers=2 or"
+    )
     monkeypatch.setattr(memory, "memory_free", lambda: 4 * 2**30)
     assert memory.memory_warning(cfg, None) is None
 

@@ -12,7 +12,7 @@ from sf_explore_go.config.flags import parse_train_args
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.training import shared_memory
 from sf_explore_go.training.buffers import ExploreGoBufferMgr
-from sf_explore_go.worlds.registry import register_worlds
+from sf_explore_go.training.environments import register_worlds
 
 FLAGS = {
     "baseline": ("--max_pure_expl_steps=0",),
@@ -40,7 +40,7 @@ def test_the_estimate_is_what_is_allocated(tmp_path: Path, arm: str, monkeypatch
     assert needed == allocated + engines + shared_memory.NETWORK_BYTES + shared_memory.queue_bytes(cfg)
 
     monkeypatch.setattr(shared_memory, "bytes_free", lambda: needed - 1)
-    with pytest.raises(UsageError, match=r"^/dev/shm has \d+ MB free and this run needs \d+ MB: .*--shm-size=256m"):
+    with pytest.raises(UsageError, match=r"^/dev/shm has \d+ MB free, but this run needs \d+ MB: .*--shm-size=256m"):
         shared_memory.check_shared_memory(cfg, env_info)
     monkeypatch.setattr(shared_memory, "bytes_free", lambda: 2 * needed)
     shared_memory.check_shared_memory(cfg, env_info)

@@ -3,25 +3,24 @@
 import argparse
 from typing import Any
 
-from sample_factory.utils.utils import str2bool
-
+from sf_explore_go.core.arguments import boolean
 from sf_explore_go.core.errors import UsageError
 
 
-def add_e3b_args(parser: argparse.ArgumentParser) -> None:
+def add_e3b_args(group: argparse._ArgumentGroup) -> None:
     """Flags that only `--explorer=e3b` reads; each help text names type, unit and source."""
-    group = parser.add_argument_group("E3B explorer")
     group.add_argument(
         "--intrinsic_reward_coeff",
         type=float,
         default=1.0,
-        help="number, reward per unit of (normalised) bonus (E3B for Sample Factory: 1.0)",
+        help="number, reward per unit of (normalised) bonus (E3B's Sample Factory port: 1.0; for ViZDoom 3e-7 to 3e-5)",
     )
     group.add_argument(
         "--normalize_intrinsic_rewards",
-        type=str2bool,
+        type=boolean,
         default=True,
-        help="bool: divide the bonus by its running standard deviation (E3B for Sample Factory: True)",
+        help="bool: divide the bonus by its running standard deviation (E3B's Sample Factory port: True; for ViZDoom:"
+        " False)",
     )
     group.add_argument(
         "--e3b_ridge",
@@ -32,20 +31,20 @@ def add_e3b_args(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--e3b_first_bonus",
-        type=str2bool,
+        type=boolean,
         default=False,
-        help="bool: reward the first step of a phase too, though no action of the explorer has led there"
-        " (E3B for Sample Factory: True; see docs/e3b.md)",
+        help="bool: reward the first step of a phase too, though no action of the explorer led to it"
+        " (E3B's own code: False; its Sample Factory port and Explore-Go's authors: True; see docs/e3b.md)",
     )
     group.add_argument(
         "--e3b_layer_norm",
-        type=str2bool,
+        type=boolean,
         default=True,
-        help="bool: put a LayerNorm on the features (E3B for Sample Factory: True)",
+        help="bool: put a LayerNorm on the features (E3B's Sample Factory port: True; for ViZDoom: False)",
     )
     group.add_argument(
         "--e3b_scale_features",
-        type=str2bool,
+        type=boolean,
         default=False,
         help="bool: divide features by the root mean square of their length, so that --e3b_ridge is in units of their"
         " mean squared length; for use without a LayerNorm, whose place it takes (E3B: False; see docs/e3b.md)",
@@ -55,6 +54,6 @@ def add_e3b_args(parser: argparse.ArgumentParser) -> None:
 def check_e3b_args(cfg: Any) -> None:
     """Refuse what cannot work, in one sentence."""
     if not 0.0 < cfg.e3b_ridge < float("inf"):
-        raise UsageError(f"--e3b_ridge={cfg.e3b_ridge}: allowed are numbers above 0")
+        raise UsageError(f"--e3b_ridge={cfg.e3b_ridge}: it must be above 0")
     if not 0.0 <= cfg.intrinsic_reward_coeff < float("inf"):
-        raise UsageError(f"--intrinsic_reward_coeff={cfg.intrinsic_reward_coeff}: allowed are 0 and numbers above")
+        raise UsageError(f"--intrinsic_reward_coeff={cfg.intrinsic_reward_coeff}: it must be at least 0")

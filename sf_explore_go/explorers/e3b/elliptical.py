@@ -133,14 +133,16 @@ class EpisodicBonus:
     """Bonuses of batches, with one open phase per environment carried from batch to batch.
 
     A piece that goes on with a phase whose earlier rows are not held counts as `late`: its bonuses are computed as if
-    the phase had begun there, and the phase is held from there on. Phases have at most `max_steps` steps, so an
-    environment takes at most 8 max_steps (d + max_steps) bytes, and only as much as its longest phase so far.
+    the phase had begun there, and the phase is held from there on. `first` [N, T] marks the steps of the last batch
+    that nothing came before: the first of each phase and of each late piece. Phases have at most `max_steps` steps, so
+    an environment takes at most 8 max_steps (d + max_steps) bytes, and only as much as its longest phase so far.
     """
 
     def __init__(self, ridge: float, max_steps: int) -> None:
         self.ridge = ridge
         self.max_steps = max_steps
         self.late = 0
+        self.first = torch.empty(0, 0, dtype=torch.bool)
         self.memories: dict[int, PhaseMemory] = {}  # by environment
 
     @torch.no_grad()
@@ -148,6 +150,8 @@ class EpisodicBonus:
         """Bonuses [N, T] float32 of features [N, T, d], on the features' device."""
         rows = shorten(features, self.ridge).flatten(0, 1)
         segments = self._segments(cut(steps))
+        self.first = torch.zeros(features.shape[:2], dtype=torch.bool, device=rows.device)
+        self.first.view(-1)[[segment.pieces[0].start for segment in segments if segment.earlier == 0]] = True
         padded_bonuses, left, corner = grow(*self._products(segments, rows))
         padded_bonuses = padded_bonuses.float()
         bonuses = torch.empty(len(rows), dtype=torch.float32, device=rows.device)

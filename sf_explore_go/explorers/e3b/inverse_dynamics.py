@@ -8,8 +8,9 @@ features of two states that follow each other, which action lies between them:
 What no action changes (the sky, a flickering lamp) does not help to guess, so it is left out of the features and earns
 no bonus. The bonus itself trains neither of the two.
 
-Deviations: the encoder is whatever the policy's own encoder is, made by the same factory, so that any observation works
-that Sample Factory can encode; features get a LayerNorm, as in the E3B code for Sample Factory.
+Deviations: the encoder is a network like the policy's own, so any observation works that the policy can see; an action
+that is a vector is guessed too, with the squared error as loss; features may get a LayerNorm, as in the E3B code for
+Sample Factory.
 """
 
 import math
@@ -17,9 +18,8 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import torch
-from sample_factory.algo.utils.context import global_model_factory
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, mse_loss
 
 HIDDEN_SIZE = 256  # of the inverse model, as in the E3B code
 
@@ -28,23 +28,38 @@ class Guess(NamedTuple):
     """How well the inverse model did on a batch."""
 
     loss: Tensor  # scalar, with gradient
-    accuracy: float  # share of actions guessed right, the mean over the parts of a tuple
+    accuracy: float | None  # share of classes guessed right, the mean over the parts of a tuple; None without classes
 
 
-def action_sizes(action_space: Any) -> list[int]:
-    """Number of actions of each part of a Discrete space or a Tuple of Discrete spaces."""
-    parts: Any = action_space.spaces if isinstance(action_space, gym.spaces.Tuple) else [action_space]
-    return [int(part.n) for part in parts]
+class Part(NamedTuple):
+    """One part of an action: a class out of `size`, or a vector of `size` numbers."""
+
+    size: int  # of the guess
+    is_class: bool
+
+    @property
+    def width(self) -> int:
+        """How many numbers of a batch's actions it takes."""
+        return 1 if self.is_class else self.size
+
+
+def action_parts(action_space: Any) -> list[Part]:
+    """Of a Discrete or Box space, or a Tuple of these."""
+    spaces: Any = action_space.spaces if isinstance(action_space, gym.spaces.Tuple) else [action_space]
+    return [
+        Part(int(space.n), True) if isinstance(space, gym.spaces.Discrete) else Part(math.prod(space.shape), False)
+        for space in spaces
+    ]
 
 
 class FeatureEncoder(nn.Module):
     """Normalised observations, a dictionary of [B, ...] -> features [B, d]."""
 
-    def __init__(self, cfg: Any, obs_space: gym.Space) -> None:
+    def __init__(self, encoder: Any, *, layer_norm: bool) -> None:
         super().__init__()
-        self.encoder = global_model_factory().make_model_encoder_func(cfg, obs_space)
-        self.size: int = self.encoder.get_out_size()
-        self.norm = nn.LayerNorm(self.size) if cfg.e3b_layer_norm else nn.Identity()
+        self.encoder = encoder
+        self.size: int = encoder.get_out_size()
+        self.norm = nn.LayerNorm(self.size) if layer_norm else nn.Identity()
 
     def forward(self, obs: dict[str, Tensor]) -> Tensor:
         features: Tensor = self.norm(self.encoder(obs).flatten(1))
@@ -58,7 +73,7 @@ def orthogonal(layer: nn.Linear, gain: float) -> nn.Linear:
 
 
 class InverseModel(nn.Module):
-    """Features of two states [B, d] each -> logits [B, number of actions], one block per part of the action."""
+    """Features of two states [B, d] each -> a guess [B, size] for each part of the action; logits for a class."""
 
     def __init__(self, feature_size: int, sizes: list[int]) -> None:
         super().__init__()
@@ -70,17 +85,18 @@ class InverseModel(nn.Module):
         )
 
     def forward(self, before: Tensor, after: Tensor) -> tuple[Tensor, ...]:
-        logits: Tensor = self.layers(torch.cat([before, after], dim=-1))
-        return logits.split(self.sizes, dim=-1)
+        guesses: Tensor = self.layers(torch.cat([before, after], dim=-1))
+        return guesses.split(self.sizes, dim=-1)
 
 
 class InverseDynamics(nn.Module):
     """Encoder and inverse model, on whole rollouts."""
 
-    def __init__(self, cfg: Any, obs_space: gym.Space, action_space: gym.Space) -> None:
+    def __init__(self, encoder: nn.Module, action_space: gym.Space, *, layer_norm: bool) -> None:
         super().__init__()
-        self.encoder = FeatureEncoder(cfg, obs_space)
-        self.inverse_model = InverseModel(self.encoder.size, action_sizes(action_space))
+        self.parts = action_parts(action_space)
+        self.encoder = FeatureEncoder(encoder, layer_norm=layer_norm)
+        self.inverse_model = InverseModel(self.encoder.size, [part.size for part in self.parts])
 
     def features(self, obs: dict[str, Tensor]) -> Tensor:
         """Features [N, T + 1, d] of observations [N, T + 1, ...]."""
@@ -89,7 +105,7 @@ class InverseDynamics(nn.Module):
         return encoded.unflatten(0, shape)
 
     def guess(self, features: Tensor, actions: Tensor, dones: Tensor) -> Guess | None:
-        """Guess actions [N, T] or [N, T, parts] from features [N, T + 1, d].
+        """Guess actions [N, T] or [N, T, numbers] from features [N, T + 1, d].
 
         Where the phase ends with step t (`dones` [N, T]), what stands at t + 1 comes from another phase: such pairs
         are taken out before anything is computed from them. None if no pair is left.
@@ -97,8 +113,13 @@ class InverseDynamics(nn.Module):
         follows = ~dones.bool()  # position T of a rollout is the successor of its last step
         if not follows.any():
             return None
-        logits = self.inverse_model(features[:, :-1][follows], features[:, 1:][follows])
-        targets = actions[follows].long().reshape(len(logits[0]), -1).unbind(-1)
-        losses = [cross_entropy(guess, target) for guess, target in zip(logits, targets, strict=True)]
-        hits = [(guess.argmax(-1) == target).float().mean() for guess, target in zip(logits, targets, strict=True)]
-        return Guess(torch.stack(losses).sum(), torch.stack(hits).mean().item())
+        guesses = self.inverse_model(features[:, :-1][follows], features[:, 1:][follows])
+        columns = actions[follows].reshape(len(guesses[0]), -1).split([part.width for part in self.parts], dim=-1)
+        losses, hits = [], []
+        for part, guess, target in zip(self.parts, guesses, columns, strict=True):
+            if part.is_class:
+                losses.append(cross_entropy(guess, target[:, 0].long()))
+                hits.append((guess.argmax(-1) == target[:, 0].long()).float().mean())
+            else:
+                losses.append(mse_loss(guess, target.to(guess.dtype)))
+        return Guess(torch.stack(losses).sum(), torch.stack(hits).mean().item() if hits else None)

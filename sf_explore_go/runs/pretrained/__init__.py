@@ -1,6 +1,6 @@
 """The trained agent that comes with the package: a run's folder without what only training needs (docs/results.md).
 
-`--pretrained` copies it into the folder of runs and goes on with it as with any other run, so that nothing is ever
+`--pretrained` copies it into the folder of runs and uses it like any other run, so that nothing is ever
 written into the package, which may be read-only and belong to someone else.
 """
 
@@ -25,6 +25,9 @@ def add_run_arguments(parser: ArgumentParser) -> None:
         "--pretrained", action="store_true", help=f"the agent that comes with the package; copied to --train_dir/{NAME}"
     )
     parser.add_argument("--train_dir", default="train_dir", help="folder of all runs")
+    parser.add_argument(
+        "--env", help="only for a run in a world of your own: the world's name, module:World, so that its code may run"
+    )
 
 
 def chosen_run(args: Namespace) -> Path:
@@ -38,7 +41,7 @@ def chosen_run(args: Namespace) -> Path:
 
 
 def copy_to(folder: Path) -> None:
-    """All or nothing, whoever else does the same meanwhile."""
+    """Copy all or nothing, even if another process does the same."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{NAME}.") as temporary:

@@ -26,6 +26,7 @@ from typing import Any
 import vizdoom
 from filelock import FileLock
 
+from sf_explore_go.core.errors import EnvironmentFailed
 from sf_explore_go.worlds.doom.janitor import CONFIG_NAME, JANITOR, find_engines, remove_engines, remove_files
 
 PARALLEL_STARTS = 8  # on one machine, over all processes of a user
@@ -40,7 +41,7 @@ DEATHS = (
 )
 
 
-class EngineDied(Exception):
+class EngineDied(EnvironmentFailed):
     """The engine's process ended, or does not answer as it should."""
 
 

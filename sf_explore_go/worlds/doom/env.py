@@ -123,7 +123,7 @@ at an episode's end, as last seen |
 
     def _chosen_context(self, options: Mapping[str, Any]) -> Context | None:
         if unknown := set(options) - {"context"}:
-            raise UsageError(f"reset options {', '.join(sorted(map(repr, unknown)))}: allowed is 'context'")
+            raise UsageError(f"reset options {', '.join(sorted(map(repr, unknown)))}: the only option is 'context'")
         if options.get("context") is None:
             return None
         context = parse_context(options["context"])
@@ -160,9 +160,9 @@ at an episode's end, as last seen |
 
     def step(self, action: int) -> tuple[Picture, float, bool, bool, Info]:
         if self._engine is None or not self._playing:
-            raise gymnasium.error.ResetNeeded("step was called without an episode: call reset first")
+            raise gymnasium.error.ResetNeeded("step was called without an episode; call reset first")
         if not 0 <= action < len(BUTTONS):
-            raise UsageError(f"action={action!r}: allowed are 0 to {len(BUTTONS) - 1}")
+            raise UsageError(f"action={action!r}: it must be from 0 to {len(BUTTONS) - 1}")
         try:
             reward, state = self._engine.act(BUTTONS[action], self.frameskip)
         except EngineDied as error:
@@ -260,11 +260,9 @@ def parse_context(value: Any) -> Context:
             value = value["goal"], value["seed"]
         goal, seed = (_integer(part) for part in value)
     except (KeyError, TypeError, ValueError):
-        raise UsageError(
-            f"context={value!r}: allowed are a Context, a mapping or a pair of a goal and a seed"
-        ) from None
+        raise UsageError(f"context={value!r}: it must be a Context, a mapping or a pair of a goal and a seed") from None
     if not 0 <= seed < SEEDS:
-        raise UsageError(f"context seed {seed}: allowed are 0 to {SEEDS - 1}")
+        raise UsageError(f"context seed {seed}: it must be from 0 to {SEEDS - 1}")
     return Context(goal, seed)
 
 
@@ -276,9 +274,9 @@ def _integer(value: Any) -> int:
 
 def _at_least(name: str, value: int, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise UsageError(f"{name}={value!r}: allowed are whole numbers from {least}")
+        raise UsageError(f"{name}={value!r}: it must be a whole number, at least {least}")
 
 
-def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if value not in allowed:
-        raise UsageError(f"{name}={value!r}: allowed are {', '.join(map(str, allowed))}")
+def _one_of(name: str, value: object, choices: tuple[object, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"{name}={value!r}: it must be {' or '.join(map(str, choices))}")

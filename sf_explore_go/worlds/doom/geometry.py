@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sf_explore_go.worlds.cells import CellGrid
 from sf_explore_go.worlds.doom.scenario import Line, Scenario, goal_textmap, read_stock_wad, stock_wad_path
 from sf_explore_go.worlds.doom.udmf import Block, TextMap, UdmfError, parse_textmap
 from sf_explore_go.worlds.doom.wad import Wad, WadError, find_lump, read_wad
@@ -55,38 +56,6 @@ class Geometry:
         return free
 
 
-@dataclass(frozen=True)
-class CellGrid:
-    """Square cells over the map; `free[row, column]` says whether the player's centre can be in the cell."""
-
-    free: Bools
-    origin: tuple[float, float]  # x, y of the south-west corner of cell (0, 0)
-    cell: float  # side, map units
-
-    @property
-    def extent(self) -> tuple[float, float, float, float]:
-        """x min, x max, y min, y max, as matplotlib's `imshow` wants it."""
-        (x, y), (rows, columns) = self.origin, self.free.shape
-        return x, x + columns * self.cell, y, y + rows * self.cell
-
-    def cells_of(self, positions: ArrayLike) -> NDArray[np.int64]:
-        """Row and column of the cell of each (N, 2) position; positions outside go to the nearest cell."""
-        x, y = np.asarray(positions, dtype=np.float64).reshape(-1, 2).T
-        indices = np.floor(np.stack([y - self.origin[1], x - self.origin[0]], axis=1) / self.cell)
-        return np.clip(indices, 0, np.array(self.free.shape) - 1).astype(np.int64)
-
-    def cell_of(self, x: float, y: float) -> tuple[int, int]:
-        """Row and column of the cell of one position."""
-        row, column = self.cells_of((x, y))[0]
-        return int(row), int(column)
-
-    def visit_counts(self, positions: ArrayLike) -> NDArray[np.int64]:
-        """How many of the (N, 2) positions lie in each cell; the shape is that of `free`."""
-        counts = np.zeros(self.free.shape, dtype=np.int64)
-        np.add.at(counts, tuple(self.cells_of(positions).T), 1)
-        return counts
-
-
 def make_grid(geometry: Geometry, cell: float, radius: float = PLAYER_RADIUS) -> CellGrid:
     """Cells of this size; one is free if any of 4 x 4 points spread over it is walkable."""
     x_min, y_min, x_max, y_max = geometry.bounds
@@ -122,7 +91,7 @@ def read_geometry(path: str | Path) -> Geometry:
 def _first_map(wad: Wad, source: str) -> Geometry:
     lump = find_lump(wad.lumps, "TEXTMAP")
     if lump is None:
-        raise WadError(f"{source}: holds no UDMF map, that is, no lump named TEXTMAP")
+        raise WadError(f"{source}: it has no UDMF map, that is, no lump named TEXTMAP")
     return geometry_of(parse_textmap(lump.data, f"{source}: TEXTMAP"), source)
 
 
@@ -190,7 +159,7 @@ def _connected(doors: Sequence[set[int]], first: int) -> set[int]:
 def _position(vertex: Block) -> tuple[float, float]:
     x, y = vertex.number("x"), vertex.number("y")
     if not (abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE):
-        raise UdmfError(f"a vertex stands at ({x}, {y}); allowed are coordinates up to {MAX_COORDINATE:.0f}")
+        raise UdmfError(f"a vertex is at ({x}, {y}); its coordinates must be at most {MAX_COORDINATE:.0f}")
     return x, y
 
 

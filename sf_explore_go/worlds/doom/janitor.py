@@ -179,7 +179,7 @@ class Janitor:
                     self._write("guard", folder, instance)
             except OSError as error:
                 warnings.warn(
-                    f"engines may be left behind by a crash, since their guard cannot run: {error}", stacklevel=4
+                    f"a crash would leave engines running, since their guard cannot start: {error}", stacklevel=4
                 )
 
     def _write(self, *words: str) -> None:

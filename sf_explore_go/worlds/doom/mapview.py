@@ -29,7 +29,8 @@ from matplotlib.transforms import Affine2D
 from numpy.typing import ArrayLike, NDArray
 
 from sf_explore_go.core.errors import UsageError
-from sf_explore_go.worlds.doom.geometry import CellGrid, Geometry, free_cells, scenario_geometry
+from sf_explore_go.worlds.cells import CellGrid
+from sf_explore_go.worlds.doom.geometry import Geometry, free_cells, scenario_geometry
 from sf_explore_go.worlds.doom.scenario import SPLITS, Point, Scenario
 
 # Okabe and Ito's palette: told apart with every common kind of colour blindness. Shapes differ as well.
@@ -123,11 +124,11 @@ def check_picture_path(path: str | Path) -> None:
     """Refuse a path that cannot become a picture, before any work is done for it."""
     path = Path(path)
     if path.suffix.lower().removeprefix(".") not in FORMATS:
-        raise UsageError(f"{path}: a picture's name ends in {', '.join('.' + format for format in FORMATS)}")
+        raise UsageError(f"{path}: a picture's name must end in {' or '.join('.' + format for format in FORMATS)}")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"{path}: cannot be written; the name of a picture in a folder that can be written is needed")
+        raise UsageError(f"{path}: cannot be written; it must be a file in a writable folder")
 
 
 def map_image(where: Scenario | Geometry, *, width: int = 720, **options: Unpack[MapOptions]) -> NDArray[np.uint8]:

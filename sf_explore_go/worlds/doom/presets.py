@@ -1,17 +1,25 @@
-"""Named sets of flags. A flag on the command line wins over a preset, a preset over Sample Factory's default."""
+"""Settings for My Way Home: the paper's, and those for smaller machines."""
 
-import os
 from typing import Any
 
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+from sf_explore_go.core.machine import cores
 
-LAPTOP_WORKERS = min(8, CORES)
+ABOUT = {
+    "paper": "the paper's experiment, for a GPU",
+    "laptop": "2 to 8 cores without a GPU",
+    "smoke": "takes a minute and shows that everything works; the agent learns nothing",
+}
+
 LAPTOP_ENVS = 128  # in all, whatever the cores, so that results compare
 
 
-def laptop_envs_per_worker(workers: int) -> int:
-    """An even number: a worker's environments are in two groups that take turns."""
-    return LAPTOP_ENVS // workers // 2 * 2
+def laptop_workers(cores: int) -> int:
+    """As many as there are cores for, of those that share the environments evenly: a worker's are in two groups that
+    take turns, so each worker has an even number."""
+    return max(workers for workers in (1, 2, 4, 8) if workers <= cores)
+
+
+LAPTOP_WORKERS = laptop_workers(cores())
 
 
 # Sample Factory's own Doom settings (sf_examples/vizdoom), which the paper takes unchanged (appendix on ViZDoom).
@@ -26,32 +34,33 @@ DOOM: dict[str, Any] = {
     "env_frameskip": 4,
 }
 
-# Steps taken at random before training would be a small Explore-Go of their own, so both arms go without them.
-NO_DECORRELATION: dict[str, Any] = {
-    "decorrelate_experience_max_seconds": 0,
-    "decorrelate_envs_on_one_worker": False,
-}
-
 PRESETS: dict[str, dict[str, Any]] = {
     # Section 5.3 and the appendix on ViZDoom: 16 workers x 16 environments, one GPU, 500 M frames, K = 200.
     "paper": DOOM
-    | NO_DECORRELATION
     | {
-        "num_workers": min(16, CORES),
+        "num_workers": min(16, cores()),
         "num_envs_per_worker": 16,
         "train_for_env_steps": 500_000_000,
         "milestone_step_freq": 25_000_000,
         "max_pure_expl_steps": 200,
         "explorer": "e3b",
+        # E3B's own settings for ViZDoom: no LayerNorm, and the first bonus of a phase is 0. The bonus is divided by its
+        # running standard deviation where they multiply by 3e-6 (docs/e3b.md says why that is the same).
+        "learning_rate": 1e-4,
+        "e3b_layer_norm": False,
+        "e3b_scale_features": False,
+        "e3b_ridge": 0.1,
+        "e3b_first_bonus": False,
+        "normalize_intrinsic_rewards": True,
+        "intrinsic_reward_coeff": 1.0,
         "num_contexts": 10,
     },
     # 2 to 8 cores and no GPU: a small picture and network, many environments, and every sample used four times, since
     # frames are what such a machine is short of (docs/results.md has the search).
     "laptop": DOOM
-    | NO_DECORRELATION
     | {
         "num_workers": LAPTOP_WORKERS,
-        "num_envs_per_worker": laptop_envs_per_worker(LAPTOP_WORKERS),
+        "num_envs_per_worker": LAPTOP_ENVS // LAPTOP_WORKERS,
         "res_w": 64,
         "res_h": 36,
         "env_frameskip": 8,
@@ -70,7 +79,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "milestone_step_freq": 300_000,
         "max_pure_expl_steps": 100,  # decisions of 8 tics: as long as the paper's 200 of 4
         "explorer": "e3b",
-        # at this scale E3B's own values teach it to turn on the spot (docs/e3b.md)
+        # at this scale the published values explore less than random actions do (docs/e3b.md)
         "explorer_batch_size": 256,
         "explorer_num_batches_per_epoch": 1,
         "explorer_num_epochs": 1,
@@ -84,7 +93,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     # A minute, to see that everything works here.
     "smoke": DOOM
-    | NO_DECORRELATION
     | {
         "num_workers": 2,
         "num_envs_per_worker": 4,
@@ -101,43 +109,5 @@ PRESETS: dict[str, dict[str, Any]] = {
         "num_contexts": 10,
         "save_every_sec": 15,
         "experiment_summaries_interval": 3,
-    },
-    # The paper's table for the illustrative CMDP. See docs/illustrative.md for the two places where Sample Factory
-    # forces another value: rollouts of 5 (a minibatch of 5 steps cannot be cut from rollouts of 10), and asynchronous
-    # collection in one process, which is on-policy but for the rollouts that are open while an update is made.
-    "illustrative": NO_DECORRELATION
-    | {
-        "serial_mode": True,
-        "num_workers": 1,
-        "num_envs_per_worker": 4,
-        "worker_num_splits": 1,
-        "rollout": 5,
-        "batch_size": 5,
-        "num_batches_per_epoch": 8,
-        "num_epochs": 3,
-        "shuffle_minibatches": True,
-        "gamma": 0.9,
-        "gae_lambda": 0.95,
-        "exploration_loss": "entropy",
-        "exploration_loss_coeff": 0.01,
-        "ppo_clip_ratio": 0.2,
-        "ppo_clip_value": 100.0,
-        "max_grad_norm": 0.5,
-        "learning_rate": 1e-4,
-        "adam_eps": 1e-5,
-        "normalize_input": False,
-        "normalize_returns": False,
-        "use_rnn": False,
-        "actor_critic_share_weights": False,
-        "encoder_mlp_layers": [128, 64, 32],
-        "nonlinearity": "relu",
-        "train_for_env_steps": 50_000,
-        "milestone_step_freq": 2_500,
-        "max_pure_expl_steps": 8,
-        "explorer": "random",
-        "num_contexts": 0,
-        "save_every_sec": 600,
-        "stats_avg": 100,
-        "device": "cpu",
     },
 }

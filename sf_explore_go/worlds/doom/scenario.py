@@ -66,20 +66,20 @@ class Scenario:
     def goals(self, split: str) -> tuple[int, ...]:
         """The goals of a split; their order is the order of the maps in its WAD."""
         if split not in SPLITS:
-            raise UsageError(f"split={split!r}: allowed are {', '.join(SPLITS)}")
+            raise UsageError(f"split={split!r}: it must be {' or '.join(SPLITS)}")
         return self.train_goals if split == "train" else self.test_goals
 
     def point(self, id: int) -> Point:
         for point in self.points:
             if point.id == id:
                 return point
-        raise UsageError(f"point {id}: {self.name} has the points {_listed(p.id for p in self.points)}")
+        raise UsageError(f"point {id}: it must be a point of {self.name}, {_listed(p.id for p in self.points)}")
 
     def map_name(self, split: str, goal: int) -> str:
         """The map with the vest at this goal, as the engine's `set_doom_map` wants it."""
         goals = self.goals(split)
         if goal not in goals:
-            raise UsageError(f"goal {goal}: {self.name} has the {split} goals {_listed(goals)}")
+            raise UsageError(f"goal {goal}: it must be a {split} goal of {self.name}, {_listed(goals)}")
         return f"map{goals.index(goal) + 1:02d}"
 
 
@@ -91,12 +91,11 @@ def _listed(ids: Iterable[int]) -> str:
 
 
 def data_dir() -> Path:
-    """The folder of the scenario data: inside an installed package, or at the top of a checkout."""
-    package = Path(__file__).resolve().parent.parent.parent
-    for folder in (package / "doom_scenarios", package.parent / "doom_scenarios"):
-        if (folder / "my_way_home.toml").is_file():
-            return folder
-    raise UsageError(f"{package}: doom_scenarios/my_way_home.toml is missing; install the package again")
+    """The folder of the scenario data, inside the package; in a checkout it is a link to the top of the repository."""
+    folder = Path(__file__).resolve().parents[2] / "doom_scenarios"
+    if not (folder / "my_way_home.toml").is_file():
+        raise UsageError(f"{folder}: my_way_home.toml is missing; install the package again")
+    return folder
 
 
 def config_path(scenario: Scenario, split: str) -> Path:
@@ -108,7 +107,7 @@ def config_path(scenario: Scenario, split: str) -> Path:
 @cache
 def load_scenario(name: str = "my_way_home") -> Scenario:
     if name not in SCENARIOS:
-        raise UsageError(f"scenario {name!r}: allowed are {', '.join(SCENARIOS)}")
+        raise UsageError(f"scenario {name!r}: it must be {' or '.join(SCENARIOS)}")
     return read_scenario(data_dir() / f"{name}.toml")
 
 
@@ -141,10 +140,10 @@ def _line(ends: Any) -> Line:
 
 def _check_points(scenario: Scenario, path: Path) -> None:
     ids = [point.id for point in scenario.points]
-    allowed = range(FIRST_SPOT, LAST_SPOT + 2)
-    if len(ids) < 2 or ids != sorted(set(ids).intersection(allowed)):
+    spots = range(FIRST_SPOT, LAST_SPOT + 2)
+    if len(ids) < 2 or ids != sorted(set(ids).intersection(spots)):
         raise UsageError(
-            f"{path}: the points are {_listed(ids)}; allowed are two or more of {allowed[0]} to {allowed[-1]} in order"
+            f"{path}: the points are {_listed(ids)}; they must be two or more of {spots[0]} to {spots[-1]}, in order"
         )
     if sorted(scenario.train_goals + scenario.test_goals) != ids:
         raise UsageError(f"{path}: each point must be a goal of exactly one split")
@@ -167,8 +166,8 @@ def read_stock_wad(scenario: Scenario, stock_dir: Path | None = None) -> Wad:
     data = read_file(path)
     if (found := _sha256(data)) != scenario.stock_sha256:
         raise UsageError(
-            f"{path}: its SHA-256 is {found} where {scenario.stock_sha256} is expected, so it is damaged or of another "
-            f"ViZDoom version; install the one named in requirements.txt"
+            f"{path}: its SHA-256 is {found} instead of {scenario.stock_sha256}, so it is damaged or from another "
+            f"version of ViZDoom; install the version in requirements.txt"
         )
     return parse_wad(data, path)
 
@@ -193,7 +192,7 @@ def script_with_starts(behavior: bytes, starts: int) -> bytes:
     """The compiled script, made to draw the player's start from the first so many spots."""
     stock = VARIABLES.pack(*STOCK_VARIABLES)
     if behavior.count(stock) != 1:
-        raise UsageError("BEHAVIOR: the initial values of the script's variables are not those of the stock map")
+        raise UsageError("BEHAVIOR: the script's variables do not have the initial values of the stock map")
     return behavior.replace(stock, VARIABLES.pack(*STOCK_VARIABLES[:-1], starts))
 
 
@@ -273,7 +272,9 @@ def cache_dir() -> Path:
             return Path(xdg) / "sf_explore_go"
         return Path.home() / ".cache" / "sf_explore_go"
     except RuntimeError as error:  # a container user without a home
-        raise UsageError(f"no folder to cache built WADs in ({error}); set SF_EXPLORE_GO_CACHE") from error
+        raise UsageError(
+            f"there is no folder for the cache of built WADs ({error}); set SF_EXPLORE_GO_CACHE"
+        ) from error
 
 
 def wad_path(scenario: Scenario, split: str) -> Path:
@@ -292,7 +293,7 @@ def ensure_wad(scenario: Scenario, split: str, stock_dir: Path | None = None) ->
         return path
     found = wad_state(scenario, split)
     if found == "damaged":
-        warnings.warn(f"{path} is damaged (its SHA-256 is not the expected one) and is built again", stacklevel=2)
+        warnings.warn(f"{path} is damaged (its SHA-256 is wrong); building it again", stacklevel=2)
     if found != "sound":
         _write_atomically(path, _checked_build(scenario, split, stock_dir))
     _verified.add(path)
@@ -311,7 +312,7 @@ def _checked_build(scenario: Scenario, split: str, stock_dir: Path | None) -> by
     data = build_wad(scenario, split, stock_dir)
     if (found := _sha256(data)) != scenario.built_sha256[split]:
         raise UsageError(
-            f"{scenario.name}.toml: the built {split} WAD has the SHA-256 {found} where built_sha256 says "
+            f"{scenario.name}.toml: the built {split} WAD has the SHA-256 {found}, but built_sha256 is "
             f"{scenario.built_sha256[split]}"
         )
     return data
@@ -332,6 +333,6 @@ def _write_atomically(path: Path, data: bytes) -> None:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(
-            f"{path.parent}: cannot write the built WAD there ({error.strerror or error}); "
-            f"set SF_EXPLORE_GO_CACHE to a folder that can be written"
+            f"{path.parent}: the built WAD cannot be written there ({error.strerror or error}); "
+            f"set SF_EXPLORE_GO_CACHE to a writable folder"
         ) from error

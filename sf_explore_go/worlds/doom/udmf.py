@@ -42,14 +42,14 @@ class Block:
     def number(self, key: str, default: float | None = None) -> float:
         value = self.values.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise UdmfError(f"a {self.kind} has {key} = {value!r} where a number is needed")
+            raise UdmfError(f"a {self.kind} has {key} = {value!r}; it must be a number")
         return value
 
     def index(self, key: str, size: int, default: int | None = None) -> int:
         """The value as an index into a list of `size` entries (or the default, where there is none)."""
         value = self.values.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not (0 <= value < size or value == default):
-            raise UdmfError(f"a {self.kind} has {key} = {value!r}; allowed are 0 to {size - 1}")
+            raise UdmfError(f"a {self.kind} has {key} = {value!r}; it must be from 0 to {size - 1}")
         return value
 
 

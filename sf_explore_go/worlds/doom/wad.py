@@ -44,7 +44,7 @@ def read_file(path: str | Path) -> bytes:
         if not path.is_file():
             raise WadError(f"{path}: " + ("not a regular file" if path.exists() else "no such file"))
         if path.stat().st_size > MAX_BYTES:
-            raise WadError(f"{path}: {path.stat().st_size} bytes are too many for a WAD; allowed are {MAX_BYTES}")
+            raise WadError(f"{path}: it has {path.stat().st_size} bytes; a WAD must have at most {MAX_BYTES}")
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise WadError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
@@ -56,12 +56,12 @@ def parse_wad(data: bytes, source: str | Path = "WAD") -> Wad:
     Lumps that share bytes (some WAD compressors make them) are refused once they add up to more than the file.
     """
     if len(data) < HEADER.size:
-        raise WadError(f"{source}: {len(data)} bytes are too few for the {HEADER.size}-byte header of a WAD")
+        raise WadError(f"{source}: it has {len(data)} bytes; the header of a WAD alone has {HEADER.size}")
     kind, count, directory = HEADER.unpack_from(data)
     if kind not in (b"IWAD", b"PWAD"):
-        raise WadError(f"{source}: not a WAD, since it starts with {kind!r} instead of b'IWAD' or b'PWAD'")
+        raise WadError(f"{source}: it is not a WAD: it starts with {kind!r} instead of b'IWAD' or b'PWAD'")
     if count < 0 or directory < 0:
-        raise WadError(f"{source}: the header holds negative numbers ({count} lumps, directory at {directory})")
+        raise WadError(f"{source}: the header has negative numbers ({count} lumps, directory at {directory})")
     if directory + count * ENTRY.size > len(data):
         raise WadError(
             f"{source}: the directory ({count} lumps, at byte {directory}) ends outside the file of {len(data)} bytes"
@@ -98,7 +98,7 @@ def wad_bytes(wad: Wad) -> bytes:
 def _raw_name(name: str) -> bytes:
     raw = name.encode("latin-1")
     if len(raw) > 8 or b"\0" in raw:
-        raise ValueError(f"lump name {name!r}: allowed are up to 8 characters without NUL")
+        raise ValueError(f"lump name {name!r}: it must have at most 8 characters and no NUL")
     return raw
 
 

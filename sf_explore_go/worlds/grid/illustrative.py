@@ -57,7 +57,7 @@ class IllustrativeEnv(gym.Env):
 
     def __init__(self, split: str = "train", render_mode: str | None = None) -> None:
         if split not in CONTEXTS:
-            raise UsageError(f"split={split!r}: allowed are {', '.join(CONTEXTS)}")
+            raise UsageError(f"split={split!r}: it must be {' or '.join(CONTEXTS)}")
         self.split = split
         self.render_mode = render_mode
         self.observation_space = gym.spaces.Box(0.0, 1.0, (3, 5, 5), np.float32)
@@ -72,7 +72,7 @@ class IllustrativeEnv(gym.Env):
         super().reset(seed=seed)
         chosen = (options or {}).get("context")
         if chosen is not None and (not isinstance(chosen, int) or not 0 <= chosen < len(self.contexts)):
-            raise UsageError(f"context={chosen!r}: allowed are 0 to {len(self.contexts) - 1}")
+            raise UsageError(f"context={chosen!r}: it must be from 0 to {len(self.contexts) - 1}")
         self.context = int(self.np_random.integers(len(self.contexts))) if chosen is None else chosen
         self.position = self.contexts[self.context][1]
         self.steps = 0
@@ -101,7 +101,8 @@ class IllustrativeEnv(gym.Env):
         return picture
 
     def _info(self, *, success: bool) -> dict[str, Any]:
-        return {"context": self.context, "position": self.position, "success": success}
+        row, column = self.position
+        return {"context": self.context, "position": (column, row), "success": success}
 
 
 def next_cell(cell: Cell, action: int) -> Cell:

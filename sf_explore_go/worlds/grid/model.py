@@ -1,23 +1,25 @@
-"""The encoder for small grids: the picture flattened into a plain network."""
+"""The network for small grids: the picture flattened into a plain network."""
 
-from typing import Any
+import math
+from collections.abc import Sequence
+from itertools import pairwise
 
-import torch
-from sample_factory.model.encoder import Encoder
-from sample_factory.model.model_utils import create_mlp, nonlinearity
+import gymnasium as gym
+from torch import Tensor, nn
+
+ACTIVATIONS = {"relu": nn.ReLU, "elu": nn.ELU, "tanh": nn.Tanh}  # what --nonlinearity can be
 
 
-class FlatEncoder(Encoder):
-    """Observation [batch, ...] -> `--encoder_mlp_layers`."""
+class FlatNetwork(nn.Sequential):
+    """Observations {"obs": [B, ...]} -> [B, out_size]."""
 
-    def __init__(self, cfg: Any, obs_space: Any) -> None:
-        super().__init__(cfg)
-        size = int(torch.tensor(obs_space["obs"].shape).prod())
-        self.layers = create_mlp(cfg.encoder_mlp_layers, size, nonlinearity(cfg))
-        self._out_size = cfg.encoder_mlp_layers[-1] if cfg.encoder_mlp_layers else size
+    def __init__(self, layers: Sequence[int], obs_space: gym.Space, nonlinearity: str) -> None:
+        assert obs_space.shape is not None
+        sizes = (math.prod(obs_space.shape), *layers)
+        activation = ACTIVATIONS[nonlinearity]
+        super().__init__(*(part for a, b in pairwise(sizes) for part in (nn.Linear(a, b), activation())))
+        self.out_size = sizes[-1]
 
-    def forward(self, obs_dict: dict[str, torch.Tensor]) -> torch.Tensor:
-        return self.layers(obs_dict["obs"].flatten(1))
-
-    def get_out_size(self) -> int:
-        return self._out_size
+    def forward(self, obs: dict[str, Tensor]) -> Tensor:
+        features: Tensor = super().forward(obs["obs"].flatten(1))
+        return features

@@ -1,4 +1,4 @@
-"""A run of E3B under observation: the learner writes down the features and the rewards that it really used."""
+"""A run of E3B under observation: the reward writes down the features that it had and what it gave."""
 
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from torch import Tensor
 from sf_explore_go.cli.train import make_runner
 from sf_explore_go.explorers.e3b import E3BExplorer
 from sf_explore_go.explorers.e3b.elliptical import EpisodicBonus, PhaseSteps
-from sf_explore_go.explorers.e3b.learner import E3BLearner
-from sf_explore_go.worlds.registry import register_worlds
+from sf_explore_go.explorers.e3b.reward import E3BReward
+from sf_explore_go.explorers.intrinsic import ExploreBatch, IntrinsicReward, Setting
+from sf_explore_go.training.environments import register_worlds
 from tests.training.recording import ENV_NAME, make_cfg, make_counting_env
 
 EXPLORER = "--explorer=tests.explorers.e3b.recording:RecordingE3B"
@@ -21,8 +22,8 @@ EXPLORER = "--explorer=tests.explorers.e3b.recording:RecordingE3B"
 
 class RecordingE3B(E3BExplorer):
     @classmethod
-    def learner_class(cls) -> type:
-        return RecordingE3BLearner
+    def make_reward(cls, setting: Setting) -> IntrinsicReward:
+        return RecordingReward(setting)
 
 
 class RecordingBonus(EpisodicBonus):
@@ -35,29 +36,32 @@ class RecordingBonus(EpisodicBonus):
         return super().__call__(features, steps)
 
 
-class RecordingE3BLearner(E3BLearner):
+class RecordingReward(E3BReward):
     """Saves, for every batch, the steps' names (from the observation), features, rewards, and their scale."""
 
     batches = 0
 
-    def _make_parts(self) -> None:
-        super()._make_parts()
-        self.bonus = self.recording = RecordingBonus(self.cfg.e3b_ridge, self.cfg.max_pure_expl_steps)
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.bonus = self.recording = RecordingBonus(self.options.e3b_ridge, self.options.max_pure_expl_steps)
 
-    def _prepare_batch(self, batch: Any) -> Any:
-        observations = batch["obs"]["obs"][:, :-1].clone().numpy()  # environment, episode, step
-        result = super()._prepare_batch(batch)
+    def rewards(self, batch: ExploreBatch) -> Tensor:
+        self.last_rewards = super().rewards(batch)
+        return self.last_rewards
+
+    def learn(self, batch: ExploreBatch) -> None:
+        super().learn(batch)
         self.batches += 1
+        observations = batch.raw_obs["obs"][:, :-1].numpy()  # environment, episode, step
         np.savez(
-            Path(self.cfg.record_dir) / f"e3b_{self.batches:05d}.npz",
+            Path(self.options.record_dir) / f"e3b_{self.batches:05d}.npz",
             obs=observations.reshape(-1, 3).astype(int),
             features=self.recording.features.flatten(0, 1).numpy(),
-            rewards=result[0]["rewards"].numpy(),  # what the policy is trained on
+            rewards=self.last_rewards.flatten().numpy(),
             scale=self.bonus_std.scale,
             late=self.bonus.late,
             parameters=torch.cat([p.detach().flatten() for p in self.dynamics.parameters()]).numpy(),
         )
-        return result
 
 
 def drive(folder: Path, *flags: str) -> Any:

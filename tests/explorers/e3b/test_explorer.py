@@ -6,32 +6,24 @@ import pytest
 
 from sf_explore_go.config.flags import parse_train_args
 from sf_explore_go.core.errors import UsageError
-from sf_explore_go.explorers.base import resolve_explorer
 from sf_explore_go.explorers.e3b import E3BExplorer
-from sf_explore_go.explorers.e3b.learner import E3BLearner
+from sf_explore_go.explorers.registry import resolve_explorer
 
 
 def test_it_has_a_name() -> None:
     assert resolve_explorer("e3b") is E3BExplorer
     assert E3BExplorer.learned
-    assert E3BExplorer.learner_class() is E3BLearner
 
 
-def test_discrete_actions_are_accepted() -> None:
-    E3BExplorer.check(gym.spaces.Discrete(5))
-    E3BExplorer.check(gym.spaces.Tuple((gym.spaces.Discrete(5), gym.spaces.Discrete(2))))
-
-
-@pytest.mark.parametrize(
-    "space",
-    [
-        gym.spaces.Box(-1, 1, (2,), np.float32),
-        gym.spaces.Tuple((gym.spaces.Discrete(2), gym.spaces.Box(-1, 1, (2,), np.float32))),
-    ],
-)
-def test_continuous_actions_are_refused(space: gym.Space) -> None:
-    with pytest.raises(UsageError, match=r"--explorer=e3b.*Box.*allowed are Discrete and Tuple of Discrete"):
+def test_classes_and_vectors_are_accepted() -> None:
+    parts = (gym.spaces.Discrete(5), gym.spaces.Box(-1, 1, (2,), np.float32))
+    for space in (*parts, gym.spaces.Tuple(parts)):
         E3BExplorer.check(space)
+
+
+def test_other_actions_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"--explorer=e3b.*MultiBinary\(3\) must be Discrete, Box or a Tuple of these"):
+        E3BExplorer.check(gym.spaces.MultiBinary(3))
 
 
 @pytest.mark.parametrize(
@@ -42,5 +34,5 @@ def test_bad_flags_are_refused(flag: str, value: float) -> None:
     cfg = parse_train_args(["--env=illustrative_train", "--experiment=x", "--seed=1"])
     E3BExplorer.check_cfg(cfg)
     cfg[flag] = value
-    with pytest.raises(UsageError, match=f"--{flag}={value}: allowed are"):
+    with pytest.raises(UsageError, match=f"--{flag}={value}: it must be"):
         E3BExplorer.check_cfg(cfg)

@@ -6,16 +6,19 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from sample_factory.algo.utils.context import global_model_factory
 from torch import Tensor
 
 from sf_explore_go.config.flags import parse_train_args
-from sf_explore_go.explorers.e3b.inverse_dynamics import InverseDynamics, InverseModel, action_sizes
-from sf_explore_go.worlds.registry import register_worlds
+from sf_explore_go.explorers.e3b.inverse_dynamics import InverseDynamics, InverseModel, action_parts
+from sf_explore_go.training.environments import register_worlds
 
 VECTOR = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (6,), np.float32))
 IMAGE = gym.spaces.Dict(obs=gym.spaces.Box(0, 255, (3, 36, 64), np.uint8))
 BOTH = gym.spaces.Dict(obs=IMAGE["obs"], measurements=gym.spaces.Box(-1, 1, (4,), np.float32))
 DISCRETE = gym.spaces.Discrete(5)
+VECTOR_ACTION = gym.spaces.Box(-1, 1, (2,), np.float32)
+MIXED = gym.spaces.Tuple((gym.spaces.Discrete(3), VECTOR_ACTION))
 TUPLE = gym.spaces.Tuple((gym.spaces.Discrete(3), gym.spaces.Discrete(2), gym.spaces.Discrete(4)))
 
 
@@ -32,16 +35,24 @@ def make_obs(space: gym.spaces.Dict, rollouts: int, steps: int) -> dict[str, Ten
 
 def make_actions(space: Any, rollouts: int, steps: int) -> Tensor:
     """As a batch holds them: float32 [N, T] or [N, T, parts]."""
-    columns = [torch.randint(size, (rollouts, steps)) for size in action_sizes(space)]
-    return torch.stack(columns, dim=-1).float()
+    columns = [
+        torch.randint(part.size, (rollouts, steps, 1)) if part.is_class else torch.randn(rollouts, steps, part.size)
+        for part in action_parts(space)
+    ]
+    return torch.cat([column.float() for column in columns], dim=-1)
 
 
-@pytest.mark.parametrize("actions", [DISCRETE, TUPLE], ids=["discrete", "tuple"])
+def make_dynamics(cfg: Any, obs: gym.spaces.Dict, actions: gym.Space) -> InverseDynamics:
+    encoder = global_model_factory().make_model_encoder_func(cfg, obs)
+    return InverseDynamics(encoder, actions, layer_norm=cfg.e3b_layer_norm)
+
+
+@pytest.mark.parametrize("actions", [DISCRETE, TUPLE, VECTOR_ACTION, MIXED], ids=["discrete", "tuple", "box", "mixed"])
 @pytest.mark.parametrize("obs", [VECTOR, IMAGE, BOTH], ids=["vector", "image", "both"])
 @pytest.mark.parametrize("layer_norm", [True, False])
-def test_any_observation_and_discrete_action(cfg: Any, obs: gym.spaces.Dict, actions: Any, layer_norm: bool) -> None:
+def test_any_observation_and_action(cfg: Any, obs: gym.spaces.Dict, actions: Any, layer_norm: bool) -> None:
     cfg.e3b_layer_norm = layer_norm
-    dynamics = InverseDynamics(cfg, obs, actions)
+    dynamics = make_dynamics(cfg, obs, actions)
     features = dynamics.features(make_obs(obs, 3, 6))
     assert features.shape == (3, 6, dynamics.encoder.size)
     if layer_norm:  # each row has mean 0 and standard deviation 1, so its squared length is d
@@ -56,7 +67,7 @@ def test_any_observation_and_discrete_action(cfg: Any, obs: gym.spaces.Dict, act
 
 def test_loss_and_accuracy_by_hand(cfg: Any) -> None:
     """A model whose logits are known: the loss is the sum over the action's parts of the mean over steps."""
-    dynamics = InverseDynamics(cfg, VECTOR, gym.spaces.Tuple((gym.spaces.Discrete(2), gym.spaces.Discrete(2))))
+    dynamics = make_dynamics(cfg, VECTOR, gym.spaces.Tuple((gym.spaces.Discrete(2), gym.spaces.Discrete(2))))
     last: Any = dynamics.inverse_model.layers[2]
     torch.nn.init.zeros_(last.weight)
     last.bias.data = torch.tensor([1.0, 0.0, 0.0, 2.0])
@@ -85,7 +96,7 @@ def loss_and_gradients(dynamics: InverseDynamics, features: Tensor, actions: Ten
 def test_what_follows_the_end_of_a_phase_is_not_seen(cfg: Any) -> None:
     """Garbage in an action whose successor is another phase's, or in that successor, moves nothing."""
     torch.manual_seed(0)
-    dynamics = InverseDynamics(cfg, VECTOR, DISCRETE)
+    dynamics = make_dynamics(cfg, VECTOR, DISCRETE)
     size = dynamics.encoder.size
     features, actions = torch.randn(2, 5, size), make_actions(DISCRETE, 2, 4)
     dones = torch.tensor([[0, 1, 0, 0], [0, 0, 0, 1]], dtype=torch.bool)
@@ -107,7 +118,7 @@ def test_what_follows_the_end_of_a_phase_is_not_seen(cfg: Any) -> None:
 def test_pairs_across_a_phase_end_are_left_out_by_number(cfg: Any) -> None:
     """The loss equals that of the two phases as rollouts of their own."""
     torch.manual_seed(0)
-    dynamics = InverseDynamics(cfg, VECTOR, DISCRETE)
+    dynamics = make_dynamics(cfg, VECTOR, DISCRETE)
     features, actions = torch.randn(1, 7, dynamics.encoder.size), make_actions(DISCRETE, 1, 6)
     dones = torch.tensor([[0, 0, 1, 0, 0, 0]], dtype=torch.bool)
     joined = dynamics.guess(features, actions, dones)
@@ -121,7 +132,7 @@ def test_pairs_across_a_phase_end_are_left_out_by_number(cfg: Any) -> None:
 
 
 def test_no_pair_at_all(cfg: Any) -> None:
-    dynamics = InverseDynamics(cfg, VECTOR, DISCRETE)
+    dynamics = make_dynamics(cfg, VECTOR, DISCRETE)
     features = torch.randn(2, 2, dynamics.encoder.size)
     assert dynamics.guess(features, torch.zeros(2, 1, 1), torch.ones(2, 1, dtype=torch.bool)) is None
 
@@ -129,7 +140,7 @@ def test_no_pair_at_all(cfg: Any) -> None:
 def test_it_learns_to_guess(cfg: Any) -> None:
     """A world in which the action moves the state: after training the action can be read off."""
     torch.manual_seed(0)
-    dynamics = InverseDynamics(cfg, VECTOR, DISCRETE)
+    dynamics = make_dynamics(cfg, VECTOR, DISCRETE)
     optimizer = torch.optim.Adam(dynamics.parameters(), lr=3e-3)
     moves = torch.randn(5, 6)
     accuracies = []
@@ -138,9 +149,25 @@ def test_it_learns_to_guess(cfg: Any) -> None:
         walk = torch.cat([torch.randn(16, 1, 6), moves[actions[..., 0].long()]], dim=1).cumsum(1)
         guess = dynamics.guess(dynamics.features({"obs": walk}), actions, torch.zeros(16, 8))
         assert guess is not None
+        assert guess.accuracy is not None
         optimizer.zero_grad()
         guess.loss.backward()
         optimizer.step()
         accuracies.append(guess.accuracy)
     assert np.mean(accuracies[:3]) < 0.4
     assert np.mean(accuracies[-10:]) > 0.9
+
+
+def test_a_vector_is_guessed_with_the_squared_error(cfg: Any) -> None:
+    """A model whose guess is known, (1, -1) for every pair: the loss is the mean square of what is missing."""
+    dynamics = make_dynamics(cfg, VECTOR, VECTOR_ACTION)
+    last: Any = dynamics.inverse_model.layers[2]
+    with torch.no_grad():
+        last.weight.zero_()
+        last.bias.copy_(torch.tensor([1.0, -1.0]))
+    actions = torch.tensor([[[1.0, 0.0], [3.0, -1.0], [9.0, 9.0]]])
+    dones = torch.tensor([[False, False, True]])  # nothing follows the third
+    guess = dynamics.guess(dynamics.features(make_obs(VECTOR, 1, 4)), actions, dones)
+    assert guess is not None
+    assert guess.loss.item() == pytest.approx((0 + 1 + 4 + 0) / 4)
+    assert guess.accuracy is None

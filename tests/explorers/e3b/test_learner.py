@@ -16,10 +16,10 @@ from sample_factory.model.model_utils import get_rnn_size
 from sample_factory.utils.attr_dict import AttrDict
 
 from sf_explore_go.core.errors import UsageError
-from sf_explore_go.explorers.e3b.learner import E3BLearner
 from sf_explore_go.training.accounting import FrameCounter
 from sf_explore_go.training.buffers import add_phase_tensors
-from sf_explore_go.worlds.registry import register_worlds
+from sf_explore_go.training.environments import register_worlds
+from sf_explore_go.training.explorer_learner import ExplorerLearner
 from tests.explorers.e3b.reference import direct_bonuses
 from tests.training.recording import ENV_NAME, make_cfg, make_counting_env
 
@@ -30,7 +30,7 @@ METRICS = {
 }  # fmt: skip
 
 
-def make_learner(folder: Path, *flags: str) -> E3BLearner:
+def make_learner(folder: Path, *flags: str) -> Any:
     register_worlds()
     register_env(ENV_NAME, make_counting_env)
     cfg = make_cfg(
@@ -46,12 +46,13 @@ def make_learner(folder: Path, *flags: str) -> E3BLearner:
     env_info = extract_env_info(env, cfg)
     env.close()
     versions = torch.zeros(2, dtype=torch.int32)
-    learner = E3BLearner(cfg, env_info, versions, 1, ParameterServer(1, versions, True), FrameCounter(1, share=False))
+    server, frames = ParameterServer(1, versions, True), FrameCounter(1, share=False)
+    learner = ExplorerLearner(cfg, env_info, versions, 1, server, frames)
     learner.init()
     return learner
 
 
-def make_batch(learner: E3BLearner, seed: int, first_step: int = 0) -> Any:
+def make_batch(learner: Any, seed: int, first_step: int = 0) -> Any:
     """Each rollout is of its own environment: 5 steps to the end of one phase, 3 of the next."""
     torch.manual_seed(seed)
     size = get_rnn_size(learner.cfg)
@@ -82,7 +83,7 @@ def test_reward_is_the_bonus(tmp_path: Path, scaled: bool) -> None:
     learner.actor_critic.eval()  # statistics of observations as they were when the batch was used
     with torch.no_grad():
         normalized = learner.actor_critic.normalize_obs({"obs": batch["obs"]["obs"].flatten(0, 1)})
-        features = fresh.dynamics.features({"obs": normalized["obs"].view(ROLLOUTS, STEPS + 1, 3)})
+        features = fresh.reward.dynamics.features({"obs": normalized["obs"].view(ROLLOUTS, STEPS + 1, 3)})
     if scaled:
         features = features / features[:, :-1].norm(dim=-1).square().mean().sqrt()
     for rollout in range(ROLLOUTS):
@@ -95,11 +96,40 @@ def test_the_first_bonus_of_a_phase_is_neither_rewarded_nor_counted(tmp_path: Pa
     learner = make_learner(tmp_path)
     bonuses = torch.tensor([[100.0, 1.0, 2.0], [3.0, 100.0, 4.0]])
     first = torch.tensor([[True, False, False], [False, True, False]])
-    rewards = learner._rewards(bonuses, first)
+    rewards = learner.reward._rewards(bonuses, first)
     std = np.std([1.0, 2.0, 3.0, 4.0])
     expected = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 4.0]]) / std
     np.testing.assert_allclose(rewards.numpy(), expected, rtol=1e-6)
-    assert learner.bonus_std.count == 4
+    assert learner.reward.bonus_std.count == 4
+
+
+def what_the_optimiser_sees(folder: Path, *flags: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Normalised advantages and value targets of the last of many batches, with the same values and weights for all."""
+    learner = make_learner(folder, "--normalize_returns=True", "--e3b_layer_norm=False", *flags)
+    for seed in range(50):
+        batch = make_batch(learner, seed)
+        batch["values"].zero_()  # a critic that knows the mean return and nothing else
+        batch["dones"][:, -1] = True  # and is asked for nothing else
+        prepared, _, _ = learner._prepare_batch(batch)
+    advantages = prepared["advantages"]
+    return (advantages - advantages.mean()) / advantages.std().clamp_min(1e-7), prepared["returns"]
+
+
+def test_normalising_the_bonus_only_replaces_the_coefficient(tmp_path: Path) -> None:
+    """With normalised returns and advantages a constant scale of the reward cancels, but for a tiny one."""
+    raw = "--normalize_intrinsic_rewards=False"
+    one, many, tiny = (
+        what_the_optimiser_sees(tmp_path, raw, f"--intrinsic_reward_coeff={number}") for number in (1.0, 1000.0, 3e-6)
+    )
+    for ours, theirs in zip(one, many, strict=True):
+        assert ours.std() > 0.5
+        torch.testing.assert_close(ours, theirs, rtol=0.0, atol=1e-3)
+    # a running standard deviation is not quite constant
+    for ours, theirs in zip(one, what_the_optimiser_sees(tmp_path), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0.1, atol=0.1)
+    # the authors' coefficient: the critic's targets drown in the 1e-5 that the normaliser adds to the variance
+    torch.testing.assert_close(tiny[0], one[0], rtol=0.0, atol=1e-3)
+    assert tiny[1].std() < 0.05
 
 
 def test_observation_statistics_count_a_batch_once(tmp_path: Path) -> None:
@@ -112,7 +142,7 @@ def test_observation_statistics_count_a_batch_once(tmp_path: Path) -> None:
 
 def test_metrics_travel_with_the_training_statistics(tmp_path: Path) -> None:
     learner = make_learner(tmp_path)
-    learner._should_save_summaries = lambda: True  # type: ignore[method-assign]
+    learner._should_save_summaries = lambda: True
     stats = learner.train(make_batch(learner, 1))[TRAIN_STATS]
     assert stats.keys() >= METRICS
     assert all(isinstance(stats[name], float) for name in METRICS)
@@ -127,8 +157,28 @@ def test_metrics_travel_with_the_training_statistics(tmp_path: Path) -> None:
 def test_late_rollouts_are_counted(tmp_path: Path) -> None:
     learner = make_learner(tmp_path)
     learner._prepare_batch(make_batch(learner, 1, first_step=7))
-    assert learner.bonus.late == ROLLOUTS
-    assert learner._metrics["explore/e3b_late_rollouts"] == ROLLOUTS
+    assert learner.reward.bonus.late == ROLLOUTS
+    assert learner.reward.metrics()["e3b_late_rollouts"] == ROLLOUTS
+
+
+@pytest.mark.parametrize("rewarded", [False, True])
+def test_the_first_bonus_of_a_late_piece_is_treated_as_that_of_a_phase(tmp_path: Path, rewarded: bool) -> None:
+    """Nothing came before it either, so it is as large and says as little."""
+    learner = make_learner(tmp_path, f"--e3b_first_bonus={rewarded}")
+    late = make_batch(learner, 1, first_step=7)
+    learner._prepare_batch(late)
+    assert (late["rewards"] > 0).tolist() == [[rewarded, *[True] * 4, rewarded, True, True]] * ROLLOUTS
+    assert learner.reward.bonus_std.count == ROLLOUTS * (STEPS if rewarded else STEPS - 2)
+
+
+def test_the_first_step_of_a_rollout_that_goes_on_with_a_phase_is_rewarded(tmp_path: Path) -> None:
+    learner = make_learner(tmp_path)
+    learner._prepare_batch(make_batch(learner, 1))
+    more = make_batch(learner, 2, first_step=3)  # phase 1 of the batch before had three steps
+    more["phase_index"] += 1
+    learner._prepare_batch(more)
+    assert learner.reward.bonus.late == 0
+    assert (more["rewards"] > 0).tolist() == [[True] * 5 + [False, True, True]] * ROLLOUTS
 
 
 def test_every_phase_of_one_step(tmp_path: Path) -> None:
@@ -137,24 +187,23 @@ def test_every_phase_of_one_step(tmp_path: Path) -> None:
     batch = make_batch(learner, 1)
     batch["dones"].fill_(True)
     batch["phase_step"].fill_(0)
-    before = [p.clone() for p in learner.dynamics.parameters()]
+    before = [p.clone() for p in learner.reward.dynamics.parameters()]
     assert learner.train(batch) is not None
-    assert all(torch.equal(a, b) for a, b in zip(before, learner.dynamics.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before, learner.reward.dynamics.parameters(), strict=True))
 
 
 def test_learning_rate_follows_the_policy(tmp_path: Path) -> None:
     learner = make_learner(tmp_path)
     learner.curr_lr = 0.0
-    before = [p.clone() for p in learner.dynamics.parameters()]
+    before = [p.clone() for p in learner.reward.dynamics.parameters()]
     learner._prepare_batch(make_batch(learner, 1))
-    assert all(torch.equal(a, b) for a, b in zip(before, learner.dynamics.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before, learner.reward.dynamics.parameters(), strict=True))
 
 
 def test_same_seed_same_networks(tmp_path: Path) -> None:
     first, second = make_learner(tmp_path), make_learner(tmp_path)
-    assert all(
-        torch.equal(a, b) for a, b in zip(first.dynamics.parameters(), second.dynamics.parameters(), strict=True)
-    )
+    pairs = zip(first.reward.dynamics.parameters(), second.reward.dynamics.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------
@@ -175,7 +224,7 @@ def test_a_resume_is_bit_identical(tmp_path: Path) -> None:
     learner = make_learner(tmp_path)
     for seed in range(3):
         learner.train(make_batch(learner, seed, first_step=seed))
-    assert learner.bonus.late > 0
+    assert learner.reward.bonus.late > 0
     learner.save()
     other = make_learner(tmp_path)  # finds the checkpoint
     saved, loaded = flat(learner._get_checkpoint_dict()), flat(other._get_checkpoint_dict())

@@ -6,7 +6,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sf_explore_go.worlds.doom.geometry import CellGrid, make_grid, scenario_geometry
+from sf_explore_go.worlds.cells import CellGrid
+from sf_explore_go.worlds.doom.geometry import make_grid, scenario_geometry
 from sf_explore_go.worlds.doom.scenario import Scenario, load_scenario
 
 IDLE, TURN_LEFT, TURN_RIGHT, FORWARD, BACKWARD = range(5)

@@ -184,7 +184,7 @@ def test_nothing_is_left_when_the_process_dies_while_its_engine_starts(
 def test_a_helper_that_cannot_run_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     janitor = Janitor()
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    with pytest.warns(UserWarning, match="engines may be left behind by a crash"):
+    with pytest.warns(UserWarning, match="a crash would leave engines running"):
         janitor.guard(Path("/no/such/folder"))
     janitor.release(Path("/no/such/folder"))
 

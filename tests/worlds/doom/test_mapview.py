@@ -154,11 +154,11 @@ def test_a_real_walk_stays_on_free_cells() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ((b"v1 = 0;", b"v1 = 76;"), "a linedef has v1 = 76; allowed are 0 to 75"),
+        ((b"v1 = 0;", b"v1 = 76;"), "a linedef has v1 = 76; it must be from 0 to 75"),
         ((b"v1 = 0;", b'v1 = "a";'), "a linedef has v1 = 'a'"),
         ((b"sidefront = 0;", b""), "a linedef has sidefront = None"),
-        ((b"sector = 0;", b"sector = 99;"), "a sidedef has sector = 99; allowed are 0 to 17"),
-        ((b"vertex // 0\n{\nx = 160.000;", b"vertex // 0\n{\nx = 1e30;"), "a vertex stands at (1e+30, -256.0)"),
+        ((b"sector = 0;", b"sector = 99;"), "a sidedef has sector = 99; it must be from 0 to 17"),
+        ((b"vertex // 0\n{\nx = 160.000;", b"vertex // 0\n{\nx = 1e30;"), "a vertex is at (1e+30, -256.0)"),
         ((b"vertex // 0\n{\nx = 160.000;", b"vertex // 0\n{\n"), "a vertex has x = None"),
         ((b"linedef", b"other"), "the map has no walls"),
     ],
@@ -177,7 +177,7 @@ def test_a_broken_map_is_named_in_one_sentence(tmp_path: Path, change: tuple[byt
 def test_a_wad_without_a_udmf_map_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "empty.wad"
     path.write_bytes(wad_bytes(Wad("PWAD", (Lump("MAP01", b""),))))
-    with pytest.raises(WadError, match="holds no UDMF map"):
+    with pytest.raises(WadError, match="has no UDMF map"):
         read_geometry(path)
 
 
@@ -335,7 +335,7 @@ def test_save_writes_the_format_of_the_suffix(tmp_path: Path, suffix: str) -> No
 def test_paths_that_cannot_become_a_picture_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.png").mkdir()
     for path, reason in (
-        (tmp_path / "map.gif", "a picture's name ends in .png, .svg, .pdf, .jpg"),
+        (tmp_path / "map.gif", "a picture's name must end in .png or .svg or .pdf or .jpg"),
         (tmp_path / "none" / "map.png", "does not exist"),
         (tmp_path / "folder.png", "cannot be written"),
     ):

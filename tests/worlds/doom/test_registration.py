@@ -14,10 +14,11 @@ from sample_factory.utils.attr_dict import AttrDict
 
 from sf_explore_go.core.contexts import draw_context_set
 from sf_explore_go.core.errors import UsageError
+from sf_explore_go.training.environments import register_worlds
 from sf_explore_go.worlds.doom.env import MyWayHomeEnv
-from sf_explore_go.worlds.doom.register import make_my_way_home_env, register_doom_envs
 from sf_explore_go.worlds.doom.scenario import SCENARIOS, load_scenario
-from sf_explore_go.worlds.registry import WORLDS
+from sf_explore_go.worlds.doom.world import MyWayHome
+from sf_explore_go.worlds.registry import known_worlds, place_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -44,12 +45,12 @@ def test_the_small_labyrinth_has_names_of_its_own() -> None:
     env = gymnasium.make("SfExploreGo/MyWayHomeSmall-v0", split="test", num_contexts=0).unwrapped
     assert isinstance(env, MyWayHomeEnv)
     assert env.scenario == small
-    env = make_my_way_home_env("my_way_home_small_train", flags(num_contexts=4), None)
+    env = make_my_way_home_env("my_way_home_small_train", flags(num_contexts=4))
     assert env.scenario == small
     assert env.contexts == draw_context_set((10, 20, 17), 4, 3)
-    env = make_my_way_home_env("my_way_home_small_test", flags(), None)
+    env = make_my_way_home_env("my_way_home_small_test", flags())
     assert env.contexts.goals == (11, 16, 18, 19, 21, 22)
-    assert [world.name for world in WORLDS if world.kind == "doom"] == list(SCENARIOS)
+    assert [world.name for world in known_worlds() if isinstance(world, MyWayHome)] == list(SCENARIOS)
 
 
 def test_gymnasium_vectorises_it() -> None:
@@ -63,6 +64,13 @@ def test_gymnasium_vectorises_it() -> None:
         env.close()
 
 
+def make_my_way_home_env(name: str, cfg: Any) -> MyWayHomeEnv:
+    world, split = place_of(name)
+    env = world.make_env(split, cfg)
+    assert isinstance(env, MyWayHomeEnv)
+    return env
+
+
 def flags(**changed: Any) -> Any:
     """The flags of Sample Factory that matter here, as its parser would give them."""
     defaults = {
@@ -73,7 +81,7 @@ def flags(**changed: Any) -> Any:
 
 
 def test_sample_factory_makes_it_by_name() -> None:
-    register_doom_envs()
+    register_worlds()
     env = create_env("my_way_home_train", cfg=flags(res_w=64, res_h=36), env_config=None)
     try:
         picture, info = env.reset(seed=0)
@@ -85,28 +93,28 @@ def test_sample_factory_makes_it_by_name() -> None:
 
 
 def test_flags_reach_the_environment() -> None:
-    env = make_my_way_home_env("my_way_home_train", flags(num_contexts=4, context_seed=9, env_frameskip=2), None)
+    env = make_my_way_home_env("my_way_home_train", flags(num_contexts=4, context_seed=9, env_frameskip=2))
     assert env.contexts == draw_context_set(load_scenario().goals("train"), 4, 9)
     assert env.frameskip == 2
 
 
 def test_context_seed_zero_is_not_the_runs_seed() -> None:
-    env = make_my_way_home_env("my_way_home_train", flags(context_seed=0, seed=3), None)
+    env = make_my_way_home_env("my_way_home_train", flags(context_seed=0, seed=3))
     assert env.contexts == draw_context_set(load_scenario().goals("train"), 10, 0)
 
 
 def test_the_test_environment_plays_the_whole_test_distribution() -> None:
-    env = make_my_way_home_env("my_way_home_test", flags(), None)
+    env = make_my_way_home_env("my_way_home_test", flags())
     assert env.contexts.contexts == ()
     assert env.contexts.goals == load_scenario().goals("test")
 
 
 def test_flags_that_are_missing_have_defaults() -> None:
-    env = make_my_way_home_env("my_way_home_train", SimpleNamespace(), None)
+    env = make_my_way_home_env("my_way_home_train", SimpleNamespace())
     assert env.observation_space.shape == (3, 72, 128)
     assert env.contexts == draw_context_set(load_scenario().goals("train"), 10, 0)
 
 
 def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^--env=my_way_out: allowed are my_way_home_train, my_way_home_test, my"):
-        make_my_way_home_env("my_way_out", flags(), None)
+    with pytest.raises(UsageError, match=r"^--env=my_way_out: it must be my_way_home_train, my_way_home_test, my"):
+        make_my_way_home_env("my_way_out", flags())

@@ -35,6 +35,7 @@ from sf_explore_go.worlds.doom.scenario import (
 )
 from sf_explore_go.worlds.doom.udmf import parse_textmap
 from sf_explore_go.worlds.doom.wad import parse_wad, read_wad
+from tests.disk import on_fsync
 
 STOCK_DIR = Path(vizdoom.scenarios_path)
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -84,15 +85,15 @@ def test_goals_are_those_of_the_paper(scenario: Scenario) -> None:
 
 
 def test_what_does_not_exist_is_refused_in_one_sentence(scenario: Scenario) -> None:
-    with pytest.raises(UsageError, match="split='eval': allowed are train, test"):
+    with pytest.raises(UsageError, match="split='eval': it must be train or test"):
         scenario.goals("eval")
-    with pytest.raises(UsageError, match="split='eval': allowed are train, test"):
+    with pytest.raises(UsageError, match="split='eval': it must be train or test"):
         ensure_wad(scenario, "eval")
-    with pytest.raises(UsageError, match="goal 11: my_way_home has the train goals 10, 15, 20, 26"):
+    with pytest.raises(UsageError, match="goal 11: it must be a train goal of my_way_home, 10, 15, 20, 26"):
         scenario.map_name("train", 11)
-    with pytest.raises(UsageError, match="point 9: my_way_home has the points 10, 11"):
+    with pytest.raises(UsageError, match="point 9: it must be a point of my_way_home, 10, 11"):
         scenario.point(9)
-    with pytest.raises(UsageError, match="scenario 'deathmatch': allowed are my_way_home, my_way_home_small"):
+    with pytest.raises(UsageError, match="scenario 'deathmatch': it must be my_way_home or my_way_home_small"):
         load_scenario("deathmatch")
 
 
@@ -200,7 +201,7 @@ def test_another_stock_wad_is_refused(scenario: Scenario, tmp_path: Path, cache:
 
 def test_a_build_that_differs_from_the_committed_hash_is_not_kept(scenario: Scenario, cache: Path) -> None:
     other = dataclasses.replace(scenario, built_sha256={"train": "0" * 64, "test": "0" * 64})
-    with pytest.raises(UsageError, match=f"{scenario.built_sha256['train']} where built_sha256 says 000"):
+    with pytest.raises(UsageError, match=f"{scenario.built_sha256['train']}, but built_sha256 is 000"):
         ensure_wad(other, "train")
     assert not cache.exists()
 
@@ -265,10 +266,10 @@ def test_a_cache_that_cannot_be_written_is_named(
 def test_a_failed_write_leaves_no_temporary_file(
     scenario: Scenario, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full_disk(descriptor: int) -> None:
+    def full_disk() -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full_disk)
+    on_fsync(monkeypatch, full_disk)
     with pytest.raises(UsageError, match=r"No space left on device.*SF_EXPLORE_GO_CACHE"):
         ensure_wad(scenario, "train")
     assert list(cache.iterdir()) == []
@@ -336,7 +337,7 @@ def test_command_builds_checks_and_reports(scenario: Scenario, cache: Path, caps
 
 
 def test_bad_flag_is_one_sentence() -> None:
-    with pytest.raises(UsageError, match="scenario: unrecognized arguments: --chek"):
+    with pytest.raises(UsageError, match="scenario: unknown flag --chek; did you mean --check"):
         scenario_command.main(["--chek"])
 
 
@@ -346,7 +347,8 @@ def test_an_installed_wheel_finds_its_data_and_builds(scenario: Scenario, tmp_pa
     shutil.copytree(
         REPOSITORY, source, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "tests")
     )
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(source)]
+    # the sdist first, then the wheel from what it holds
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(tmp_path), str(source)]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     installed = tmp_path / "installed"

@@ -129,7 +129,7 @@ def test_another_script_is_refused() -> None:
     behavior = STOCK.lumps[2].data
     assert script_with_starts(behavior, 17) == behavior
     for other in (behavior.replace(b"MINI", b"MINT"), behavior + behavior, b""):
-        with pytest.raises(UsageError, match="BEHAVIOR: the initial values"):
+        with pytest.raises(UsageError, match="BEHAVIOR: the script's variables"):
             script_with_starts(other, 8)
 
 

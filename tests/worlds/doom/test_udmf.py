@@ -115,5 +115,5 @@ def test_numbers_and_indices_are_checked() -> None:
             block.number(key)
         with pytest.raises(UdmfError, match=f"a linedef has {key} = "):
             block.index(key, 4)
-    with pytest.raises(UdmfError, match="v1 = 3; allowed are 0 to 2"):
+    with pytest.raises(UdmfError, match="v1 = 3; it must be from 0 to 2"):
         block.index("v1", 3)

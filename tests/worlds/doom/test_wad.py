@@ -62,8 +62,8 @@ def test_the_stock_scenario_comes_back_to_the_byte() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "0 bytes are too few"),
-        (b"PWAD\0\0\0\0\0\0\0", "11 bytes are too few"),
+        (b"", "it has 0 bytes; the header"),
+        (b"PWAD\0\0\0\0\0\0\0", "it has 11 bytes; the header"),
         (b"\x89PNG" + bytes(20), "starts with b'\\x89PNG'"),
         (header(count=-1), "negative numbers (-1 lumps"),
         (header(directory=-12), "directory at -12"),
@@ -96,7 +96,7 @@ def test_what_is_not_a_readable_file_is_refused(tmp_path: Path) -> None:
     huge = tmp_path / "huge.wad"
     with huge.open("wb") as file:
         file.truncate(1 << 33)  # sparse: takes no room
-    with pytest.raises(WadError, match="8589934592 bytes are too many"):
+    with pytest.raises(WadError, match="it has 8589934592 bytes; a WAD must have at most"):
         read_wad(huge)
 
 
@@ -142,5 +142,5 @@ def test_lumps_that_overlap_cannot_fill_the_memory() -> None:
 
 @pytest.mark.parametrize("name", ["NINECHARS", "A\0B"])
 def test_a_name_that_does_not_fit_is_not_written(name: str) -> None:
-    with pytest.raises(ValueError, match="up to 8 characters"):
+    with pytest.raises(ValueError, match="at most 8 characters"):
         wad_bytes(Wad("PWAD", (Lump(name, b""),)))

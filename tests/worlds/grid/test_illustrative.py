@@ -43,7 +43,7 @@ def test_observations_pixel_by_pixel() -> None:
     backgrounds = [(0, 0, 1), (0, 1, 0), (1, 0, 0), (1, 0, 1)]
     for context, (background, start) in enumerate(zip(backgrounds, "NESW", strict=True)):
         obs, info = env.reset(options={"context": context})
-        assert info["position"] == CELLS[start]
+        assert info["position"] == CELLS[start][::-1]  # x, y
         for row in range(5):
             for column in range(5):
                 colour = {CELLS[start]: (0.5, 0, 0), (2, 2): (0, 0.5, 0)}.get((row, column), background)
@@ -55,7 +55,7 @@ def test_test_contexts_are_white_with_the_same_starts() -> None:
     starts = []
     for context in range(4):
         obs, info = env.reset(options={"context": context})
-        starts.append(info["position"])
+        starts.append(info["position"][::-1])
         assert tuple(obs[:, 1, 1]) == (1, 1, 1)
     assert starts == [CELLS[name] for name in "NESW"]
 
@@ -95,12 +95,12 @@ def test_reset_with_a_seed_is_reproducible_and_covers_all_contexts() -> None:
 
 @pytest.mark.parametrize("bad", [-1, 4, "north", 1.0])
 def test_unknown_context_is_refused(bad: object) -> None:
-    with pytest.raises(UsageError, match="allowed are 0 to 3"):
+    with pytest.raises(UsageError, match="it must be from 0 to 3"):
         IllustrativeEnv().reset(options={"context": bad})
 
 
 def test_unknown_split_is_refused() -> None:
-    with pytest.raises(UsageError, match="split='valid': allowed are train, test"):
+    with pytest.raises(UsageError, match="split='valid': it must be train or test"):
         IllustrativeEnv(split="valid")
 
 
