@@ -4,7 +4,7 @@ python launch/bench_tables.py docs/results/bench_training.json docs/figures/benc
 """
 
 import json
-import sys
+from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -84,4 +84,8 @@ def main(source: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    parser = ArgumentParser(description="Make the tables of docs/performance.md from what `bench training` measured.")
+    parser.add_argument("source", type=Path, help="the JSON file that `sf-explore-go bench training --json` wrote")
+    parser.add_argument("folder", type=Path, help="where the tables go")
+    args = parser.parse_args()
+    main(args.source, args.folder)

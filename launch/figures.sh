@@ -1,6 +1,6 @@
 #!/bin/sh
 # Draw every figure and table of docs/results.md and docs/performance.md again, from the files in docs/results, and put the
-# tables into the pages;
+# tables into the pages; draw the picture of docs/architecture.md from the import contract and the imports;
 # with a folder, draw there and leave the pages alone:  launch/figures.sh [FOLDER]
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,7 +13,8 @@ draw() { # NAME TITLE FOLDER...
 draw my_way_home_laptop "Small My Way Home on two cores: success on training and test contexts" docs/results/my_way_home_laptop
 draw my_way_home_whole "The whole My Way Home on two cores, one run with E3B" docs/results/my_way_home_whole
 draw illustrative "Illustrative CMDP: success on training colours and on white" docs/results/illustrative
-# K = 0 and K = 8 are those of the 20 seeds above; they lack flags that came later and do nothing here, hence --mixed
-draw illustrative_k "Illustrative CMDP: how long the explore phase may be" docs/results/illustrative docs/results/illustrative_k --mixed
+# K = 0 and K = 8 are those of the 20 seeds above
+draw illustrative_k "Illustrative CMDP: how long the explore phase may be" docs/results/illustrative docs/results/illustrative_k
+python launch/architecture.py "$out/architecture.png"
 python launch/bench_tables.py docs/results/bench_training.json "$out/bench_training"
 [ "$out" != docs/figures ] || python launch/tables.py
