@@ -347,6 +347,7 @@ def check_explorers_own(cfg: Any) -> None:
         "num_epochs": (lambda value: value >= 1, "a whole number, at least 1"),
         "learning_rate": (lambda value: value > 0, "above 0"),
         "gamma": (lambda value: 0 <= value <= 1, "from 0 to 1"),
+        "gae_lambda": (lambda value: 0 <= value <= 1, "from 0 to 1"),
         "exploration_loss_coeff": (lambda value: value >= 0, "at least 0"),
     }
     for name, (fits, sentence) in must_be.items():
@@ -366,7 +367,13 @@ def check_monitoring(cfg: Any) -> None:
 
 
 def check_phases(cfg: Any, decisions: int | None) -> None:
-    resolve_explorer(cfg.explorer).check_cfg(cfg)
+    explorer = resolve_explorer(cfg.explorer)
+    if explorer.uses_states and not world_of(cfg.env).knows_states:
+        raise UsageError(
+            f"--explorer={cfg.explorer}: it counts states, so the world of --env={cfg.env} must have `state_key` or"
+            " `cells`"
+        )
+    explorer.check_cfg(cfg)
     check_explorers_own(cfg)
     if decisions is not None and cfg.max_pure_expl_steps >= decisions:
         raise UsageError(

@@ -21,6 +21,7 @@ class Explorer:
     """What all explorers share: their flags, their checks and their charts."""
 
     learned: ClassVar[bool] = False
+    uses_states: ClassVar[bool] = False
     identity: ClassVar[Sequence[str]] = ()  # own flags that cannot change from one part of a run to the next
     charts: ClassVar[Mapping[str, Sequence[str]]] = {}  # for TensorBoard: title -> tags
 
@@ -33,12 +34,14 @@ class Explorer:
         """Raise a UsageError if one of the explorer's own flags has a bad value."""
 
     @classmethod
-    def check(cls, action_space: gym.Space) -> None:
+    def check(cls, action_space: gym.Space, cfg: Any) -> None:
         """Raise a UsageError if the explorer cannot act in this space."""
 
 
 class ActorExplorer(Explorer):
     """Chooses actions by itself; one instance per environment, in the rollout worker."""
+
+    looks: ClassVar[bool] = True  # whether actions depend on observations
 
     def __init__(self, action_space: gym.Space, seed: int, cfg: Any) -> None:
         self.action_space = action_space
@@ -56,6 +59,7 @@ class LearnedExplorer(Explorer):
     """A policy with the agent's architecture, rewarded by `make_reward()` and by nothing else."""
 
     learned: ClassVar[bool] = True
+    uses_states: ClassVar[bool] = False  # whether batches shall hold the keys of states, which not every world has
     checkpoint_key: ClassVar[str] = "explorer"  # of the reward's state in a checkpoint
 
     @classmethod

@@ -38,6 +38,8 @@ class ExploreBatch:
     phase: Tensor  # [N, T], which explore phase of that environment
     step: Tensor  # [N, T], which step of that phase, from 0
     learning_rate: float  # the policy's, at present
+    state: Tensor | None = None  # [N, T], the world's key of the state in which the action was taken
+    next_state: Tensor | None = None  # [N, T], of the state that it led to, in this phase even where the phase ends
 
 
 class IntrinsicReward(Protocol):

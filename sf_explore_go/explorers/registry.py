@@ -7,6 +7,8 @@ from sf_explore_go.explorers.base import ActorExplorer, Explorer, LearnedExplore
 
 EXPLORERS: dict[str, str] = {
     "random": "sf_explore_go.explorers.random:RandomExplorer",
+    "sticky": "sf_explore_go.explorers.sticky:StickyExplorer",
+    "counts": "sf_explore_go.explorers.counts:CountsExplorer",
     "e3b": "sf_explore_go.explorers.e3b:E3BExplorer",
 }
 NONE = "none"  # in the place of an explorer: that of the baseline, where nobody explores

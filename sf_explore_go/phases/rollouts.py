@@ -13,6 +13,10 @@ ENV_INDEX = "env_index"  # which environment of the run
 PHASE_INDEX = "phase_index"  # which episode of that environment, hence which explore phase
 PHASE_STEP = "phase_step"  # which step of that phase, from 0
 PHASE_TENSORS = (ENV_INDEX, PHASE_INDEX, PHASE_STEP)
+# Tensors [rollout], int64, for explorers that know states by their keys (`World.state_key`).
+STATE = "state_key"  # of the state in which the action is taken
+NEXT_STATE = "next_state_key"  # of the state that it leads to, which may be the last one of its phase or episode
+STATE_TENSORS = (STATE, NEXT_STATE)
 
 
 class OpenRollout:

@@ -4,6 +4,7 @@ A switch is an episode end for the explorer (done flag on its last step) and an 
 state on its first step). The environment does not notice it: its time limit covers both phases.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from sample_factory.algo.sampling.non_batched_sampling import ActorState
 from sample_factory.algo.utils.misc import EPISODIC, POLICY_ID_KEY
 
 from sf_explore_go.explorers.base import ActorExplorer
-from sf_explore_go.phases.rollouts import ENV_INDEX, PHASE_INDEX, PHASE_STEP, OpenRollout
+from sf_explore_go.phases.rollouts import ENV_INDEX, NEXT_STATE, PHASE_INDEX, PHASE_STEP, STATE, OpenRollout
 from sf_explore_go.phases.schedule import AGENT, EXPLORER, Phase, PhaseSchedule
 from sf_explore_go.training.messages import ENV_OF_EPISODE, EXPLORE_PHASE, phase_message
+
+StateKey = Callable[[Mapping[str, Any]], int]
 
 
 def flat_action(action: Any) -> np.ndarray:
@@ -26,10 +29,18 @@ def flat_action(action: Any) -> np.ndarray:
 class ExploreGoActor(ActorState):
     """One environment's actor: who acts now, one open rollout per policy, and the statistics of both phases."""
 
-    def __init__(self, *args: Any, schedule: PhaseSchedule, explorer: ActorExplorer | None) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        schedule: PhaseSchedule,
+        explorer: ActorExplorer | None = None,
+        state_key: StateKey | None = None,
+    ) -> None:
         super().__init__(*args)
         self.schedule = schedule
         self.explorer = explorer  # None: exploration is policy 1
+        self.state_key = state_key  # None: the explorer does not ask for states
+        self._state = 0  # the key of the state that `last_obs` shows
         self.name = f"{self.worker_idx}_{self.split_idx}_{self.env_idx}_{self.agent_idx}"
         self.rollouts = {policy_id: OpenRollout(policy_id) for policy_id in range(self.cfg.num_policies)}
         self.acting: OpenRollout | None = None  # None: the explorer acts here, without a policy
@@ -45,9 +56,11 @@ class ExploreGoActor(ActorState):
 
     # -- who acts ------------------------------------------------------------------------------------------------
 
-    def begin_episode(self, obs: dict[str, Any]) -> None:
-        """A fresh episode starts with `obs`: draw k and hand over to whoever acts first."""
+    def begin_episode(self, obs: dict[str, Any], info: Mapping[str, Any]) -> None:
+        """A fresh episode starts with `obs` and `info`: draw k and hand over to whoever acts first."""
         self.last_obs = obs
+        if self.state_key is not None:
+            self._state = self.state_key(info)
         self._returns, self._steps = [0.0, 0.0], [0, 0]
         self._episode += 1
         self._hand_over(self.schedule.begin_episode())
@@ -113,14 +126,14 @@ class ExploreGoActor(ActorState):
         if rollout is not None:
             self._write_outcome(rollout, reward, ended or switches, truncated)
             if phase is Phase.EXPLORE:
-                self._write_phase(rollout)
+                self._write_phase(rollout, info)
             rollout.step += 1
 
         reports: list[dict] = []
         if ended:
             reports = self._phase_report(go_start=None) + self._episode_reports(info)
             self._update_training_info()
-            self.begin_episode(next_obs)
+            self.begin_episode(next_obs, info.get("reset_info", {}))
         elif switches:
             reports = self._phase_report(go_start=info.get("position"))
             self._hand_over(Phase.GO)
@@ -134,12 +147,15 @@ class ExploreGoActor(ActorState):
         buffer["time_outs"][step] = timed_out
         buffer["policy_id"][step] = rollout.policy_id
 
-    def _write_phase(self, rollout: OpenRollout) -> None:
-        """Tell the explorer's learner which step of which phase of which environment this is."""
+    def _write_phase(self, rollout: OpenRollout, info: Mapping[str, Any]) -> None:
+        """Tell the explorer's learner which step of which phase of which environment this is, and its states."""
         assert rollout.buffer is not None
         rollout.buffer[ENV_INDEX][rollout.step] = self.global_env_idx
         rollout.buffer[PHASE_INDEX][rollout.step] = self._episode
         rollout.buffer[PHASE_STEP][rollout.step] = self._steps[Phase.EXPLORE] - 1
+        if self.state_key is not None:
+            rollout.buffer[STATE][rollout.step] = self._state
+            self._state = rollout.buffer[NEXT_STATE][rollout.step] = self.state_key(info)
 
     def _send_if_full(self, rollout: OpenRollout | None) -> list[dict]:
         if rollout is None or rollout.step < self.cfg.rollout:

@@ -49,7 +49,6 @@ class ExploreGoBatcher(Batcher):
 
     def init(self) -> None:
         super().init()
-        if self.cfg.num_policies > 1:
-            for batch in self.training_batches:
-                # without these keys the copy from shared memory would drop the phase tensors in silence
-                add_phase_tensors(batch, batch["dones"].device, share=False)
+        for batch in self.training_batches:
+            # without these keys the copy from shared memory would drop the phase tensors in silence
+            add_phase_tensors(batch, self.cfg, batch["dones"].device, share=False)

@@ -10,7 +10,8 @@ from sample_factory.algo.utils.shared_buffers import BufferMgr, alloc_trajectory
 from sample_factory.algo.utils.tensor_dict import TensorDict
 from sample_factory.model.model_utils import get_rnn_size
 
-from sf_explore_go.phases.rollouts import PHASE_TENSORS
+from sf_explore_go.explorers.registry import resolve_explorer
+from sf_explore_go.phases.rollouts import PHASE_TENSORS, STATE_TENSORS
 from sf_explore_go.training.accounting import FrameCounter
 from sf_explore_go.training.policies import policy_cfgs
 
@@ -47,10 +48,21 @@ def batches_to_accumulate(cfg: Any, env_info: EnvInfo) -> int:
     return int(cfg.num_batches_to_accumulate) if cfg.async_rl else 1
 
 
-def add_phase_tensors(tensors: TensorDict, device: Any, *, share: bool) -> None:
-    """Room for the environment's index and the place in the phase of each step, shaped like the done flags."""
-    for name in PHASE_TENSORS:
-        tensors[name] = init_tensor(list(tensors["dones"].shape), torch.int32, [], device, share)
+def phase_tensors(cfg: Any) -> dict[str, torch.dtype]:
+    """What the rollouts of a run hold beside Sample Factory's tensors."""
+    if cfg.num_policies == 1:
+        return {}
+    kinds = dict.fromkeys(PHASE_TENSORS, torch.int32)
+    if resolve_explorer(cfg.explorer).uses_states:
+        kinds |= dict.fromkeys(STATE_TENSORS, torch.int64)
+    return kinds
+
+
+def add_phase_tensors(tensors: TensorDict, cfg: Any, device: Any, *, share: bool) -> None:
+    """Room for the place in its phase of each step, and for the keys of states if the explorer wants them; shaped like
+    the done flags."""
+    for name, kind in phase_tensors(cfg).items():
+        tensors[name] = init_tensor(list(tensors["dones"].shape), kind, [], device, share)
 
 
 class ExploreGoBufferMgr(BufferMgr):
@@ -61,9 +73,8 @@ class ExploreGoBufferMgr(BufferMgr):
         self.policy_cfgs = policy_cfgs(cfg)  # for batchers and learners
         if cfg.max_pure_expl_steps > 0:
             self._make_room(buffers_allocated(cfg, env_info))
-        if cfg.num_policies > 1:
-            for device, tensors in self.traj_tensors_torch.items():
-                add_phase_tensors(tensors, device, share=not cfg.serial_mode)
+        for device, tensors in self.traj_tensors_torch.items():
+            add_phase_tensors(tensors, cfg, device, share=not cfg.serial_mode)
         self.frames = FrameCounter(cfg.num_workers, share=not cfg.serial_mode)
 
     def _make_room(self, wanted: int) -> None:

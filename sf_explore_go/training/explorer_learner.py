@@ -11,7 +11,7 @@ from sf_explore_go.core.seeding import derive_seed
 from sf_explore_go.explorers.base import LearnedExplorer
 from sf_explore_go.explorers.intrinsic import ExploreBatch, IntrinsicReward, Setting
 from sf_explore_go.explorers.registry import resolve_explorer
-from sf_explore_go.phases.rollouts import ENV_INDEX, PHASE_INDEX, PHASE_STEP
+from sf_explore_go.phases.rollouts import ENV_INDEX, NEXT_STATE, PHASE_INDEX, PHASE_STEP, STATE
 from sf_explore_go.training.learner import ExploreGoLearner
 
 
@@ -66,8 +66,9 @@ class ExplorerLearner(ExploreGoLearner):
         device = next(iter(normalized.values())).device
         names = ("actions", "dones", ENV_INDEX, PHASE_INDEX, PHASE_STEP)
         actions, dones, env, phase, step = (batch[name].to(device) for name in names)
+        states = [batch[name].to(device) if name in batch else None for name in (STATE, NEXT_STATE)]
         assert self.curr_lr is not None
-        return ExploreBatch(normalized, batch["obs"], actions, dones, env, phase, step, self.curr_lr)
+        return ExploreBatch(normalized, batch["obs"], actions, dones, env, phase, step, self.curr_lr, *states)
 
     def _record_summaries(self, train_loop_vars: Any) -> Any:
         stats = super()._record_summaries(train_loop_vars)

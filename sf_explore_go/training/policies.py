@@ -12,6 +12,7 @@ EXPLORERS_OWN: dict[str, tuple[type, str]] = {
     "num_epochs": (int, "epochs"),
     "learning_rate": (float, "number"),
     "gamma": (float, "number"),
+    "gae_lambda": (float, "number"),
     "exploration_loss_coeff": (float, "number"),
 }
 

@@ -149,7 +149,7 @@ class ExploreGoRunner(Runner):
             raise UsageError(
                 f"--env={self.cfg.env} has {agents} agents; an explore phase needs one agent per environment"
             )
-        resolve_explorer(self.cfg.explorer).check(self.env_info.action_space)
+        resolve_explorer(self.cfg.explorer).check(self.env_info.action_space, self.cfg)
 
     def _make_batcher(self, event_loop: Any, policy_id: int) -> Any:
         batcher_class = ExploreGoBatcher if self.cfg.max_pure_expl_steps > 0 else Batcher

@@ -36,8 +36,7 @@ def bytes_needed(cfg: Any, env_info: EnvInfo) -> int:
     if cfg.serial_mode:
         return engines * ENGINE_BYTES
     one = alloc_trajectory_tensors(env_info, 1, cfg.rollout, get_rnn_size(cfg), "cpu", False)
-    if cfg.num_policies > 1:
-        add_phase_tensors(one, "cpu", share=False)
+    add_phase_tensors(one, cfg, "cpu", share=False)
     outputs, _, _ = alloc_policy_output_tensors(cfg, env_info, get_rnn_size(cfg), "cpu", False)
     rollouts = buffers_allocated(cfg, env_info) * bytes_of(one)
     tensors = rollouts + outputs.numel() * outputs.element_size() + NETWORK_BYTES

@@ -19,6 +19,7 @@ from sf_explore_go.phases.rollouts import OpenRollout
 from sf_explore_go.phases.schedule import AGENT, Phase, PhaseSchedule
 from sf_explore_go.training.actor import ExploreGoActor
 from sf_explore_go.training.messages import ENV_OF_EPISODE
+from sf_explore_go.worlds.registry import world_of
 
 
 class SeededVectorEnvRunner(NonBatchedVectorEnvRunner):
@@ -37,21 +38,21 @@ class SeededVectorEnvRunner(NonBatchedVectorEnvRunner):
         """The very first reset. Sample Factory would pass the environment's index as seed, whatever `--seed` is."""
         for env_i, env in enumerate(self.envs):
             actor = self.actor_states[env_i][0]
-            observations, _ = env.reset(seed=self.seed_for("env", actor.global_env_idx))
+            observations, infos = env.reset(seed=self.seed_for("env", actor.global_env_idx))
             env.action_space.seed(self.seed_for("decorrelate", actor.global_env_idx))
             if self.cfg.decorrelate_envs_on_one_worker:
-                observations = self._decorrelate(env, env_i, observations)
-            self._first_observations(env_i, observations)
+                observations, infos = self._decorrelate(env, env_i, observations, infos)
+            self._first_observations(env_i, observations, infos)
         self.env_step_ready = True
 
-    def _decorrelate(self, env: Any, env_i: int, observations: Any) -> Any:
+    def _decorrelate(self, env: Any, env_i: int, observations: Any, infos: Any) -> tuple[Any, Any]:
         steps = self.cfg.rollout * (self.num_envs * self.split_idx + env_i)
         log.info("Decorrelating experience for %d frames...", steps)
         for _ in range(steps):
-            observations, *_ = env.step([env.action_space.sample() for _ in range(self.num_agents)])
-        return observations
+            observations, *_, infos = env.step([env.action_space.sample() for _ in range(self.num_agents)])
+        return observations, infos
 
-    def _first_observations(self, env_i: int, observations: Any) -> None:
+    def _first_observations(self, env_i: int, observations: Any, infos: Any) -> None:
         for actor, obs in zip(self.actor_states[env_i], observations, strict=True):
             actor.last_obs = obs
             actor.last_rnn_state = clone_tensor(self.traj_tensors["rnn_states"][0, 0])
@@ -113,10 +114,11 @@ class ExploreGoVectorEnvRunner(SeededVectorEnvRunner):
             AgentFirst(),
             schedule=PhaseSchedule(self.cfg.max_pure_expl_steps, self.seed_for("phase", global_env_idx)),
             explorer=explorer,
+            state_key=world_of(self.cfg.env).state_key if self.explorer_class.uses_states else None,
         )
 
-    def _first_observations(self, env_i: int, observations: Any) -> None:
-        self.actors[env_i].begin_episode(observations[0])
+    def _first_observations(self, env_i: int, observations: Any, infos: Any) -> None:
+        self.actors[env_i].begin_episode(observations[0], infos[0].get("reset_info", infos[0]))
         self._ask_for_buffer(self.actors[env_i])
 
     def _ask_for_buffer(self, actor: ExploreGoActor) -> None:

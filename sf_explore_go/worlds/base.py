@@ -76,6 +76,18 @@ class World:
         """The cells in which `info["position"]` can lie, for coverage; None: positions are not reported."""
         return None
 
+    @property
+    def knows_states(self) -> bool:
+        """Whether `state_key` can tell states apart."""
+        return type(self).state_key is not World.state_key or self.cells() is not None
+
+    def state_key(self, info: Mapping[str, Any]) -> int:
+        """A whole number for the state that `info` describes, for explorers that count states: here, its cell."""
+        cells = self.cells()
+        assert cells is not None, "a world without cells must define its own keys"
+        row, column = cells.cell_of(*info["position"])
+        return row * cells.free.shape[1] + column
+
     def map_figure(self, **options: Any) -> "Figure | None":
         """A picture of the map: `title`, `dpi`, `heat` (visits per cell) or `rates` (success by goal); None: no map."""
         cells = self.cells()

@@ -85,7 +85,7 @@ def play_episodes(cfg: AttrDict, explorer_action: int) -> tuple[dict[int, Any], 
     runner.init(Timing())
     actor = runner.actors[0]
     actor.schedule._rng = AlwaysTwo()  # type: ignore[assignment]
-    actor.begin_episode(actor.last_obs)
+    actor.begin_episode(actor.last_obs, {})
     runner.without_buffer.clear()
     runner._ask_for_buffer(actor)
     sent: dict[int, Any] = {}

@@ -50,7 +50,7 @@ def make_batch(learner: ExploreGoLearner) -> Any:
     torch.manual_seed(3)
     cpu = torch.device("cpu")
     batch = alloc_trajectory_tensors(learner.env_info, ROLLOUTS, STEPS, get_rnn_size(learner.cfg), cpu, False)
-    add_phase_tensors(batch, cpu, share=False)
+    add_phase_tensors(batch, learner.cfg, cpu, share=False)
     batch["obs"]["obs"].copy_(torch.randn(ROLLOUTS, STEPS + 1, 3))
     batch["actions"].copy_(torch.randint(3, batch["actions"].shape))
     for key in ("rewards", "values", "action_logits"):

@@ -19,7 +19,7 @@ class E3BExplorer(LearnedExplorer):
     """A policy that is rewarded for states unlike the earlier ones of its own explore phase."""
 
     checkpoint_key: ClassVar[str] = "e3b"
-    identity: ClassVar[Sequence[str]] = ("e3b_layer_norm", "e3b_scale_features")
+    identity: ClassVar[Sequence[str]] = ("e3b_layer_norm", "e3b_scale_features", "e3b_global")
     charts: ClassVar[Mapping[str, Sequence[str]]] = {
         "E3B: loss of the inverse dynamics": ["explore/e3b_inverse_loss"],
     }
@@ -33,7 +33,7 @@ class E3BExplorer(LearnedExplorer):
         check_e3b_args(cfg)
 
     @classmethod
-    def check(cls, action_space: gym.Space) -> None:
+    def check(cls, action_space: gym.Space, cfg: Any) -> None:
         """The inverse model predicts the action: a class, or a vector."""
         parts: Any = action_space.spaces if isinstance(action_space, gym.spaces.Tuple) else (action_space,)
         if not all(isinstance(part, ACTIONS) for part in parts):

@@ -49,6 +49,13 @@ def add_e3b_args(group: argparse._ArgumentGroup) -> None:
         help="bool: divide features by the root mean square of their length, so that --e3b_ridge is in units of their"
         " mean squared length; for use without a LayerNorm, whose place it takes (E3B: False; see docs/e3b.md)",
     )
+    group.add_argument(
+        "--e3b_global",
+        type=boolean,
+        default=False,
+        help="bool: multiply the bonus by one for states unlike those of all earlier phases (Henaff et al. 2023;"
+        " E3B: False)",
+    )
 
 
 def check_e3b_args(cfg: Any) -> None:

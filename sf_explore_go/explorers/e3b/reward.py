@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from sf_explore_go.explorers.e3b.elliptical import EpisodicBonus, PhaseSteps
+from sf_explore_go.explorers.e3b.global_bonus import GlobalBonus
 from sf_explore_go.explorers.e3b.inverse_dynamics import InverseDynamics
 from sf_explore_go.explorers.e3b.running_std import RunningStd
 from sf_explore_go.explorers.intrinsic import ExploreBatch, Setting
@@ -38,6 +39,7 @@ class E3BReward:
             eps=options.adam_eps,
         )
         self.bonus = EpisodicBonus(options.e3b_ridge, options.max_pure_expl_steps)
+        self.global_bonus = GlobalBonus(options.e3b_ridge) if options.e3b_global else None
         self.bonus_std = RunningStd()
         self.squared_length = 0.0  # of features, a moving average over batches; 0 = none seen
         self._features: Tensor | None = None  # of the batch that was rewarded last, with gradient
@@ -48,7 +50,10 @@ class E3BReward:
 
     def rewards(self, batch: ExploreBatch) -> Tensor:
         self._features = self.dynamics.features(batch.obs)  # [N, T + 1, d]
-        bonuses = self.bonus(self._scaled(self._features[:, :-1].detach()), phase_steps(batch))
+        features = self._scaled(self._features[:, :-1].detach())
+        bonuses = self.bonus(features, phase_steps(batch))
+        if self.global_bonus is not None:
+            bonuses = bonuses * self.global_bonus(features)
         self._note_phases(batch)
         return self._rewards(bonuses, self.bonus.first)
 
@@ -124,7 +129,7 @@ class E3BReward:
             "bonus_std": self.bonus_std.state_dict(),
             "squared_length": self.squared_length,
             "late_rollouts": self.bonus.late,
-        }
+        } | ({"global_bonus": self.global_bonus.state_dict()} if self.global_bonus is not None else {})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.dynamics.encoder.load_state_dict(state["encoder"])
@@ -133,6 +138,8 @@ class E3BReward:
         self.bonus_std.load_state_dict(state["bonus_std"])
         self.squared_length = float(state["squared_length"])
         self.bonus.late = int(state["late_rollouts"])
+        if self.global_bonus is not None:
+            self.global_bonus.load_state_dict(state["global_bonus"])
 
 
 def phase_steps(batch: ExploreBatch) -> PhaseSteps:

@@ -18,12 +18,12 @@ def test_it_has_a_name() -> None:
 def test_classes_and_vectors_are_accepted() -> None:
     parts = (gym.spaces.Discrete(5), gym.spaces.Box(-1, 1, (2,), np.float32))
     for space in (*parts, gym.spaces.Tuple(parts)):
-        E3BExplorer.check(space)
+        E3BExplorer.check(space, None)
 
 
 def test_other_actions_are_refused() -> None:
     with pytest.raises(UsageError, match=r"--explorer=e3b.*MultiBinary\(3\) must be Discrete, Box or a Tuple of these"):
-        E3BExplorer.check(gym.spaces.MultiBinary(3))
+        E3BExplorer.check(gym.spaces.MultiBinary(3), None)
 
 
 @pytest.mark.parametrize(

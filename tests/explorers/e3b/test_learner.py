@@ -57,7 +57,7 @@ def make_batch(learner: Any, seed: int, first_step: int = 0) -> Any:
     torch.manual_seed(seed)
     size = get_rnn_size(learner.cfg)
     batch = alloc_trajectory_tensors(learner.env_info, ROLLOUTS, STEPS, size, torch.device("cpu"), False)
-    add_phase_tensors(batch, torch.device("cpu"), share=False)
+    add_phase_tensors(batch, learner.cfg, torch.device("cpu"), share=False)
     batch["obs"]["obs"].copy_(torch.randn(ROLLOUTS, STEPS + 1, 3))
     batch["actions"].copy_(torch.randint(3, batch["actions"].shape))
     batch["rewards"].fill_(torch.nan)  # what the environment gives must not be used
