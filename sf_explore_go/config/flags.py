@@ -93,6 +93,12 @@ def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
         " are divided by it, not by their own small one; 0 = divide each by its own, as Sample Factory does",
     )
     group.add_argument(
+        "--fast_pictures",
+        type=boolean,
+        default=False,
+        help="bool: learners without a GPU normalise pictures in a quicker way, whose numbers differ by rounding",
+    )
+    group.add_argument(
         "--hang_timeout",
         type=float,
         default=300.0,

@@ -16,6 +16,7 @@ from sf_explore_go.runs.names import checkpoints_in, milestone_path
 from sf_explore_go.training.accounting import FrameCounter, Frames
 from sf_explore_go.training.advantages import AdvantageScale
 from sf_explore_go.training.clock import FrameClock, summary_interval
+from sf_explore_go.training.pictures import can_normalize, normalize
 from sf_explore_go.training.seeds import generator_states, restore_generators
 
 # A milestone is played, not trained on, so it goes without the optimisers, which are two thirds of a checkpoint.
@@ -77,6 +78,15 @@ class ExploreGoLearner(Learner):
         if self.cfg.max_pure_expl_steps > 0:
             self._waited_lag = lag_of_waiting_rollouts(batch["policy_version"], batch["dones"], self.train_step)
         return super()._prepare_batch(batch)
+
+    def _prepare_and_normalize_obs(self, obs: Any) -> Any:
+        normalizer = self.actor_critic.obs_normalizer
+        if not (self.cfg.fast_pictures and can_normalize(normalizer, obs)):
+            return super()._prepare_and_normalize_obs(obs)
+        pictures = obs["obs"]
+        with self.param_server.policy_lock:
+            normalized = normalize(normalizer, pictures.flatten(0, 1))
+        return type(obs)({"obs": normalized.view(pictures.shape)})
 
     def _calculate_losses(self, mb: Any, num_invalids: int) -> Any:
         distribution, policy_loss, *others, summaries = super()._calculate_losses(mb, num_invalids)

@@ -50,6 +50,13 @@ def add_e3b_args(group: argparse._ArgumentGroup) -> None:
         " mean squared length; for use without a LayerNorm, whose place it takes (E3B: False; see docs/e3b.md)",
     )
     group.add_argument(
+        "--e3b_epochs",
+        type=int,
+        default=1,
+        help="passes of the inverse dynamics over each batch: one step on all of it, then minibatches of"
+        " --explorer_batch_size (E3B: 1)",
+    )
+    group.add_argument(
         "--e3b_global",
         type=boolean,
         default=False,
@@ -62,5 +69,7 @@ def check_e3b_args(cfg: Any) -> None:
     """Refuse what cannot work, in one sentence."""
     if not 0.0 < cfg.e3b_ridge < float("inf"):
         raise UsageError(f"--e3b_ridge={cfg.e3b_ridge}: it must be above 0")
+    if cfg.e3b_epochs < 1:
+        raise UsageError(f"--e3b_epochs={cfg.e3b_epochs}: it must be a whole number, at least 1")
     if not 0.0 <= cfg.intrinsic_reward_coeff < float("inf"):
         raise UsageError(f"--intrinsic_reward_coeff={cfg.intrinsic_reward_coeff}: it must be at least 0")

@@ -92,10 +92,19 @@ class E3BReward:
     # -- learning ------------------------------------------------------------------------------------------------
 
     def learn(self, batch: ExploreBatch) -> None:
-        """One step of Adam at the policy's current learning rate; each of the two networks is clipped by itself."""
+        """One step of Adam on the whole batch, then `--e3b_epochs` - 1 passes over it in minibatches."""
         features, self._features = self._features, None
         assert features is not None, "call rewards() before learn()"
-        guess = self.dynamics.guess(features, batch.actions, batch.dones)
+        self._update(features, batch.actions, batch.dones, batch.learning_rate)
+        count = max(1, self.options.batch_size // batch.dones.shape[1])  # rollouts of a minibatch
+        for _ in range(self.options.e3b_epochs - 1):
+            for rows in torch.arange(len(batch.dones), device=batch.dones.device).split(count):
+                features = self.dynamics.features({key: value[rows] for key, value in batch.obs.items()})
+                self._update(features, batch.actions[rows], batch.dones[rows], batch.learning_rate)
+
+    def _update(self, features: Tensor, actions: Tensor, dones: Tensor, learning_rate: float) -> None:
+        """One step of Adam at the policy's current learning rate; each of the two networks is clipped by itself."""
+        guess = self.dynamics.guess(features, actions, dones)
         if guess is None:  # every phase of the batch lasted one step
             return
         self.optimizer.zero_grad(set_to_none=True)
@@ -104,7 +113,7 @@ class E3BReward:
             for network in (self.dynamics.encoder, self.dynamics.inverse_model):
                 torch.nn.utils.clip_grad_norm_(network.parameters(), self.options.max_grad_norm)
         for group in self.optimizer.param_groups:
-            group["lr"] = batch.learning_rate
+            group["lr"] = learning_rate
         self.optimizer.step()
         self._metrics["e3b_inverse_loss"] = guess.loss.item()
         if guess.accuracy is not None:
