@@ -44,30 +44,40 @@ def make_runner(kind: str, flags: Sequence[str]) -> Any:
     return ParallelRunner(cfg)
 
 
+class FrameMeter:
+    """How many frames a training has made; stock Sample Factory knows only those that were learned from."""
+
+    def __init__(self, runner: Any) -> None:
+        self.runner = runner
+        self.learned: dict[int, int] = defaultdict(int)  # policy -> frames that its learner has trained on
+        # not by the runner's own method, which forgets the list that belongs round the first handler
+        runner.policy_msg_handlers.setdefault(LEARNER_ENV_STEPS, []).append(self._on_steps)
+
+    def _on_steps(self, _: Any, message: dict, policy_id: int) -> None:
+        self.learned[policy_id] = message[LEARNER_ENV_STEPS]
+
+    def total(self) -> int:
+        ours = isinstance(self.runner, ExploreGoParallelRunner)
+        return self.runner.frames.total if ours else self.total_learned()
+
+    def total_learned(self) -> int:
+        return sum(self.learned.values())
+
+
 class Meter:
     """Looks at a running training from a thread of its main process."""
 
     def __init__(self, runner: Any, seconds: float, begun: float, target: Path) -> None:
         self.runner, self.seconds, self.begun, self.target = runner, seconds, begun, target
-        self.learned: dict[int, int] = defaultdict(int)  # policy -> frames that its learner has trained on
+        self.frames = FrameMeter(runner)
         self.statistics: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         self.measuring = False
-        # not by the runner's own method, which forgets the list that belongs round the first handler
-        runner.policy_msg_handlers.setdefault(LEARNER_ENV_STEPS, []).append(self._on_steps)
         runner.policy_msg_handlers.setdefault(TRAIN_STATS, []).append(self._on_statistics)
-
-    def _on_steps(self, _: Any, message: dict, policy_id: int) -> None:
-        self.learned[policy_id] = message[LEARNER_ENV_STEPS]
 
     def _on_statistics(self, _: Any, message: dict, policy_id: int) -> None:
         for name in STATISTICS if self.measuring else ():
             if name in message[TRAIN_STATS]:
                 self.statistics[policy_id][name].append(float(message[TRAIN_STATS][name]))
-
-    def frames(self) -> int:
-        """That were made; stock Sample Factory knows only those that were learned from."""
-        ours = isinstance(self.runner, ExploreGoParallelRunner)
-        return self.runner.frames.total if ours else sum(self.learned.values())
 
     def updates(self) -> int:
         return int(self.runner.buffer_mgr.policy_versions.sum())
@@ -78,34 +88,30 @@ class Meter:
         first_step = time.time() - self.begun
         time.sleep(WARM_UP_SECONDS)
         self.measuring = True
-        cpu, updates, learned = self.cpu_seconds(), self.updates(), sum(self.learned.values())
+        cpu, updates, learned = self.cpu_seconds(), self.updates(), self.frames.total_learned()
         begin = time.monotonic()
-        samples = [(0.0, self.frames())]
+        samples = [(0.0, self.frames.total())]
         while samples[-1][0] < self.seconds:
             time.sleep(LOOK_SECONDS)
-            samples.append((time.monotonic() - begin, self.frames()))
+            samples.append((time.monotonic() - begin, self.frames.total()))
         took = samples[-1][0]
         frameskip = self.runner.env_info.frameskip
         result = {
             "frames_per_second": speed(samples),
-            "samples_per_second": (sum(self.learned.values()) - learned) / frameskip / took,
+            "samples_per_second": (self.frames.total_learned() - learned) / frameskip / took,
             "updates_per_second": (self.updates() - updates) / took,
             "first_step_seconds": first_step,
             "cores": {kind: (now - cpu.get(kind, 0.0)) / took for kind, now in self.cpu_seconds().items()},
             "statistics": {p: {k: float(np.mean(v)) for k, v in s.items()} for p, s in self.statistics.items()},
         } | self.memory()
         self.target.write_text(json.dumps(result))
-        self.end()
-
-    def workers(self) -> dict[str, psutil.Process]:
-        processes = [*self.runner.processes, *self.runner.sampler.processes]
-        return {process.name: psutil.Process(process.pid) for process in processes}
+        end_at_once(self.runner)
 
     def cpu_seconds(self) -> dict[str, float]:
         """Of this process and its workers, by kind."""
         seconds: dict[str, float] = defaultdict(float)
         seconds["main"] = sum(psutil.Process().cpu_times()[:2])
-        for name, process in self.workers().items():
+        for name, process in workers_of(self.runner).items():
             seconds[name.split("_")[0]] += sum(process.cpu_times()[:2])
             for child in process.children(recursive=True):
                 seconds[ENGINE] += sum(child.cpu_times()[:2])
@@ -120,12 +126,18 @@ class Meter:
             "shared_memory_estimate": bytes_needed(cfg, env_info),
         }
 
-    def end(self) -> None:
-        """At once: nothing of a benchmark's training is kept. Engines, and helpers that free shared memory, follow."""
-        for process in self.workers().values():
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        os._exit(0)
+
+def workers_of(runner: Any) -> dict[str, psutil.Process]:
+    processes = [*runner.processes, *runner.sampler.processes]
+    return {process.name: psutil.Process(process.pid) for process in processes}
+
+
+def end_at_once(runner: Any) -> None:
+    """Nothing of a benchmark's training is kept. Engines, and helpers that free shared memory, follow."""
+    for process in workers_of(runner).values():
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    os._exit(0)
 
 
 def speed(samples: Sequence[tuple[float, int]]) -> float:

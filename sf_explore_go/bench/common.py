@@ -136,15 +136,17 @@ BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "e3b": later("e3b", "bench_e3b"),
     "training": later("training", "bench_training"),
     "growth": later("training", "bench_growth"),
+    "solve": later("solve", "bench_solve"),
     "evaluate": later("evaluation", "bench_evaluate"),
     "background": later("evaluation", "bench_background"),
 }
-ONLY_IF_NAMED = ("growth",)  # half an hour of it, and no ratio to anybody else
+ONLY_IF_NAMED = ("growth", "solve")  # half an hour and more
 STOCK = {  # what the other arm is
     "env": "stock Sample Factory",
     "e3b": "the published per-step update",
     "training": "Sample Factory's own training with one policy",
     "growth": "the laptop preset with E3B as it is",
+    "solve": "the arm that the row names; labyrinths learned",
     "evaluate": "one environment in a plain loop",
     "background": "the same training without evaluation beside it",
 }

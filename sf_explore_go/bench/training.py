@@ -69,17 +69,22 @@ def measure(preset: str, turns: int, seconds: float) -> dict[str, list[dict[str,
 
 
 def measure_arm(arm: Arm, preset: str, seed: int, seconds: float, *flags: str) -> dict[str, Any]:
+    words = ("--env=my_way_home_train", f"--preset={preset}", f"--seed={seed}", *arm.flags, *flags)
+    return train_apart("arm", arm.kind, seconds, LONGEST_START, words)
+
+
+def train_apart(module: str, kind: str, seconds: float, patience: float, flags: Sequence[str]) -> dict[str, Any]:
+    """One training without end under a meter of this folder (`module`), in processes of its own; what that wrote."""
     with tempfile.TemporaryDirectory() as folder:
         target, log = Path(folder) / "result.json", Path(folder) / "log"
         words = [
-            sys.executable, "-m", "sf_explore_go.bench.arm", arm.kind, str(seconds), str(time.time()), str(target),
-            "--env=my_way_home_train", f"--preset={preset}", f"--seed={seed}", f"--train_dir={folder}",
-            "--experiment=run", f"--train_for_env_steps={NEVER}", *arm.flags, *flags,
+            sys.executable, "-m", f"sf_explore_go.bench.{module}", kind, str(seconds), str(time.time()), str(target),
+            f"--train_dir={folder}", "--experiment=run", f"--train_for_env_steps={NEVER}", *flags,
         ]  # fmt: skip
         with log.open("w") as file:
             process = subprocess.Popen(words, stdout=file, stderr=file, stdin=subprocess.DEVNULL)
             try:
-                status = process.wait(seconds + LONGEST_START)
+                status = process.wait(seconds + patience)
             except subprocess.TimeoutExpired:  # stock Sample Factory waits without end for workers that failed
                 end_family(process.pid)
                 status = process.wait()

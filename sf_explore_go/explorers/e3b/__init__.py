@@ -19,7 +19,7 @@ class E3BExplorer(LearnedExplorer):
     """A policy that is rewarded for states unlike the earlier ones of its own explore phase."""
 
     checkpoint_key: ClassVar[str] = "e3b"
-    identity: ClassVar[Sequence[str]] = ("e3b_layer_norm", "e3b_scale_features", "e3b_global")
+    identity: ClassVar[Sequence[str]] = ("e3b_layer_norm", "e3b_scale_features", "e3b_features", "e3b_global")
     charts: ClassVar[Mapping[str, Sequence[str]]] = {
         "E3B: loss of the inverse dynamics": ["explore/e3b_inverse_loss"],
     }

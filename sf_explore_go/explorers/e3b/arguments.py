@@ -6,6 +6,8 @@ from typing import Any
 from sf_explore_go.core.arguments import boolean
 from sf_explore_go.core.errors import UsageError
 
+INVERSE, RANDOM = FEATURES = ("inverse", "random")
+
 
 def add_e3b_args(group: argparse._ArgumentGroup) -> None:
     """Flags that only `--explorer=e3b` reads; each help text names type, unit and source."""
@@ -48,6 +50,13 @@ def add_e3b_args(group: argparse._ArgumentGroup) -> None:
         default=False,
         help="bool: divide features by the root mean square of their length, so that --e3b_ridge is in units of their"
         " mean squared length; for use without a LayerNorm, whose place it takes (E3B: False; see docs/e3b.md)",
+    )
+    group.add_argument(
+        "--e3b_features",
+        choices=FEATURES,
+        default=INVERSE,
+        help="where features come from: learned by inverse dynamics, or a network that stays as it was initialised"
+        " (E3B: inverse)",
     )
     group.add_argument(
         "--e3b_epochs",

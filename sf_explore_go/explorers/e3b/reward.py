@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sf_explore_go.explorers.e3b.arguments import INVERSE
 from sf_explore_go.explorers.e3b.elliptical import EpisodicBonus, PhaseSteps
 from sf_explore_go.explorers.e3b.global_bonus import GlobalBonus
 from sf_explore_go.explorers.e3b.inverse_dynamics import InverseDynamics
@@ -49,7 +50,8 @@ class E3BReward:
     # -- rewards -------------------------------------------------------------------------------------------------
 
     def rewards(self, batch: ExploreBatch) -> Tensor:
-        self._features = self.dynamics.features(batch.obs)  # [N, T + 1, d]
+        with torch.set_grad_enabled(self.options.e3b_features == INVERSE):
+            self._features = self.dynamics.features(batch.obs)  # [N, T + 1, d]
         features = self._scaled(self._features[:, :-1].detach())
         bonuses = self.bonus(features, phase_steps(batch))
         if self.global_bonus is not None:
@@ -95,6 +97,8 @@ class E3BReward:
         """One step of Adam on the whole batch, then `--e3b_epochs` - 1 passes over it in minibatches."""
         features, self._features = self._features, None
         assert features is not None, "call rewards() before learn()"
+        if self.options.e3b_features != INVERSE:
+            return
         self._update(features, batch.actions, batch.dones, batch.learning_rate)
         count = max(1, self.options.batch_size // batch.dones.shape[1])  # rollouts of a minibatch
         for _ in range(self.options.e3b_epochs - 1):
