@@ -6,7 +6,7 @@ from typing import Any
 from sf_explore_go.core.arguments import boolean
 from sf_explore_go.core.errors import UsageError
 
-INVERSE, RANDOM = FEATURES = ("inverse", "random")
+INVERSE, RANDOM, OBSERVATION = FEATURES = ("inverse", "random", "observation")
 
 
 def add_e3b_args(group: argparse._ArgumentGroup) -> None:
@@ -55,8 +55,8 @@ def add_e3b_args(group: argparse._ArgumentGroup) -> None:
         "--e3b_features",
         choices=FEATURES,
         default=INVERSE,
-        help="where features come from: learned by inverse dynamics, or a network that stays as it was initialised"
-        " (E3B: inverse)",
+        help="where features come from: learned by inverse dynamics, a network that stays as it was initialised, or"
+        " the observation itself, pictures coarsely (E3B: inverse)",
     )
     group.add_argument(
         "--e3b_epochs",

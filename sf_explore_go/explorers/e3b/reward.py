@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sf_explore_go.explorers.e3b.arguments import INVERSE
+from sf_explore_go.explorers.e3b.arguments import INVERSE, OBSERVATION
 from sf_explore_go.explorers.e3b.elliptical import EpisodicBonus, PhaseSteps
 from sf_explore_go.explorers.e3b.global_bonus import GlobalBonus
 from sf_explore_go.explorers.e3b.inverse_dynamics import InverseDynamics
+from sf_explore_go.explorers.e3b.observation import observation_features
 from sf_explore_go.explorers.e3b.running_std import RunningStd
 from sf_explore_go.explorers.intrinsic import ExploreBatch, Setting
 
@@ -50,14 +51,19 @@ class E3BReward:
     # -- rewards -------------------------------------------------------------------------------------------------
 
     def rewards(self, batch: ExploreBatch) -> Tensor:
-        with torch.set_grad_enabled(self.options.e3b_features == INVERSE):
-            self._features = self.dynamics.features(batch.obs)  # [N, T + 1, d]
+        self._features = self._make_features(batch.obs)  # [N, T + 1, d]
         features = self._scaled(self._features[:, :-1].detach())
         bonuses = self.bonus(features, phase_steps(batch))
         if self.global_bonus is not None:
             bonuses = bonuses * self.global_bonus(features)
         self._note_phases(batch)
         return self._rewards(bonuses, self.bonus.first)
+
+    def _make_features(self, obs: dict[str, Tensor]) -> Tensor:
+        if self.options.e3b_features == OBSERVATION:
+            return observation_features(obs)
+        with torch.set_grad_enabled(self.options.e3b_features == INVERSE):
+            return self.dynamics.features(obs)
 
     def _scaled(self, features: Tensor) -> Tensor:
         """Features [N, T, d] for the bonus.
