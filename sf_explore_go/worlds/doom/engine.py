@@ -64,6 +64,7 @@ class DoomEngine:
         JANITOR.guard(self._folder)  # before anything exists that could be left behind
         self._folder.mkdir(mode=0o700)
         self._game = _make_game(settings, self._folder)
+        self._reward_behind = False  # tics have passed whose reward the engine has not counted yet
         self.pid: int | None = None  # None where processes cannot be found by command line
         self._finalizer = weakref.finalize(self, _dispose, self._game, self._folder, os.getpid())
         _engines.add(self)
@@ -91,6 +92,7 @@ class DoomEngine:
         try:
             self._game.set_seed(seed)
             self._game.set_doom_map(map_name)
+            self._reward_behind = False
             return self._game.get_state()
         except DEATHS as error:
             raise EngineDied(str(error)) from error
@@ -105,14 +107,38 @@ class DoomEngine:
     def act(self, buttons: Sequence[float], tics: int) -> tuple[float, Any]:
         """Hold these buttons for some tics; returns the reward and the new state, None if the episode is over."""
         try:
+            if self._reward_behind:
+                self._game.advance_action(0, True)  # no tic: only takes the reward of the tics that nobody saw
+                self._reward_behind = False
             return self._game.make_action(buttons, tics), self._game.get_state()
         except DEATHS as error:
             raise EngineDied(str(error)) from error
+
+    def act_unseen(self, buttons: Sequence[float], tics: int) -> None:
+        """The same without a picture, in half the time; only for tics in which nothing can happen.
+
+        The engine tells where the player is and what the map's script has paid only together with a picture. Between
+        two pictures it tells the time, and whether the episode is over.
+        """
+        try:
+            self._game.set_action(buttons)
+            self._game.advance_action(tics, False)
+            self._reward_behind = True
+            over = self._game.is_episode_finished()
+        except DEATHS as error:
+            raise EngineDied(str(error)) from error
+        if over:
+            raise EngineDied("The episode ended in tics that should have been uneventful.")
 
     @property
     def living_reward(self) -> float:
         """The reward of every tic, as the config has it."""
         return float(self._game.get_living_reward())
+
+    @property
+    def time_limit(self) -> int:
+        """In tics, as the config has it."""
+        return int(self._game.get_episode_timeout())
 
     def close(self) -> None:
         self._finalizer()

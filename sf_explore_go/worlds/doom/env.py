@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from sf_explore_go.core.contexts import Context, draw_context_set
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.worlds.doom.engine import DoomEngine, EngineDied, EngineSettings, start_engine
+from sf_explore_go.worlds.doom.reach import TOUCH, Reach
 from sf_explore_go.worlds.doom.scenario import config_path, ensure_wad, load_scenario
 
 # Which of the config's buttons (turn left, turn right, move forward, move backward) each action holds down.
 BUTTONS = ([0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1])
+WALKS = tuple(bool(forward or backward) for _, _, forward, backward in BUTTONS)
 RESET_ATTEMPTS = 3
 SEEDS = 2**32
 
@@ -71,6 +73,11 @@ at an episode's end, as last seen |
     and the next reset replaces it. The engine starts with the first reset, and is replaced after
     ``episodes_per_engine`` episodes (about 0.2 s), since its memory grows by about 0.3 kB with each.
 
+    While ``unseen`` is True nobody looks at what steps lead to. A step in which the vest is out of reach, and that does
+    not end the episode, is then not rendered, which takes half the time: it returns the last picture again, and
+    ``info`` without position and angle, which the engine tells only with a picture. Everything else, and every later
+    picture, is as it would have been.
+
     ``total_frames`` counts frames as Sample Factory does: ``frameskip`` for every decision that was ever made.
     """
 
@@ -99,6 +106,7 @@ at an episode's end, as last seen |
         self.scenario, self.split = load_scenario(scenario), split
         self.contexts = draw_context_set(self.scenario.goals(split), num_contexts, context_seed)
         self.frameskip, self.render_mode = frameskip, render_mode
+        self.unseen = False
         self.total_frames = 0
         self._size = (res_w, res_h)
         self._native_size = (256, 144) if wide_aspect_ratio else (160, 120)
@@ -110,6 +118,7 @@ at an episode's end, as last seen |
         self._episodes = 0  # of this engine
         self._engine: DoomEngine | None = None
         self._playing = False
+        self._reach = Reach(frameskip)
 
     # --- an episode's start ---
 
@@ -117,7 +126,10 @@ at an episode's end, as last seen |
         super().reset(seed=seed)
         chosen = self._chosen_context(options or {})
         self._context = self.contexts.sample(self.np_random) if chosen is None else chosen
+        vest = self.scenario.point(self._context.goal)
+        self._vest = vest.x, vest.y
         self._show(self._first_state())
+        self._reach.rest()
         self._decisions, self._playing = 0, True
         return self._observation, self._info(num_frames=0)
 
@@ -163,7 +175,10 @@ at an episode's end, as last seen |
             raise gymnasium.error.ResetNeeded("step was called without an episode; call reset first")
         if not 0 <= action < len(BUTTONS):
             raise UsageError(f"action={action!r}: it must be from 0 to {len(BUTTONS) - 1}")
+        self._reach.decide(WALKS[action])
         try:
+            if self.unseen and self._is_uneventful(self._engine):
+                return self._step_unseen(self._engine, action)
             reward, state = self._engine.act(BUTTONS[action], self.frameskip)
         except EngineDied as error:
             return self._lose_engine(error)
@@ -173,6 +188,18 @@ at an episode's end, as last seen |
             return self._end_episode(self._engine, reward, state)
         self._show(state)
         return self._observation, reward, False, False, self._info(num_frames=self.frameskip)
+
+    def _is_uneventful(self, engine: DoomEngine) -> bool:
+        """Whether this decision can neither take the vest nor meet the time limit."""
+        x, y, _ = self._variables.tolist()
+        away = max(abs(x - self._vest[0]), abs(y - self._vest[1]))
+        return self._reach.way < away - TOUCH and (self._decisions + 1) * self.frameskip < engine.time_limit
+
+    def _step_unseen(self, engine: DoomEngine, action: int) -> tuple[Picture, float, bool, bool, Info]:
+        engine.act_unseen(BUTTONS[action], self.frameskip)
+        self._decisions += 1
+        self.total_frames += self.frameskip
+        return self._observation, self.frameskip * engine.living_reward, False, False, self._facts(self.frameskip)
 
     def _end_episode(self, engine: DoomEngine, reward: float, state: Any) -> tuple[Picture, float, bool, bool, Info]:
         """Only the vest gives a positive reward; that tells success from time-out even where both fall together.
@@ -209,6 +236,7 @@ at an episode's end, as last seen |
         self._screen: Picture = state.screen_buffer
         self._variables: NDArray[np.float64] = state.game_variables
         self._observation = self._resize(self._screen)
+        self._reach.seen()
 
     def _resize(self, screen: Picture) -> Picture:
         if self._size == self._native_size:
@@ -222,14 +250,10 @@ at an episode's end, as last seen |
 
     def _info(self, num_frames: int, success: bool = False) -> Info:
         x, y, angle = self._variables.tolist()
-        return {
-            "context": self._context,
-            "goal": self._context.goal,
-            "position": (x, y),
-            "angle": angle,
-            "success": success,
-            "num_frames": num_frames,
-        }
+        return {**self._facts(num_frames, success), "position": (x, y), "angle": angle}
+
+    def _facts(self, num_frames: int, success: bool = False) -> Info:
+        return {"context": self._context, "goal": self._context.goal, "success": success, "num_frames": num_frames}
 
     def render(self) -> Picture | None:  # type: ignore[override]
         """The picture as rendered, before resizing: (120, 160, 3), or (144, 256, 3) if wide."""
