@@ -41,7 +41,7 @@ class Explorer:
 class ActorExplorer(Explorer):
     """Chooses actions by itself; one instance per environment, in the rollout worker."""
 
-    looks: ClassVar[bool] = True  # whether actions depend on observations
+    looks: ClassVar[bool] = True  # at observations; if not, an environment that can saves the work of making them
 
     def __init__(self, action_space: gym.Space, seed: int, cfg: Any) -> None:
         self.action_space = action_space

@@ -1,6 +1,6 @@
 """Uniformly random actions: the pure exploration of the paper's illustrative CMDP and of DeepMind Control."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 
@@ -9,6 +9,8 @@ from sf_explore_go.explorers.base import ActorExplorer
 
 class RandomExplorer(ActorExplorer):
     """Samples the action space, from a generator of its own."""
+
+    looks: ClassVar[bool] = False
 
     def __init__(self, action_space: gym.Space, seed: int, cfg: Any) -> None:
         super().__init__(action_space, seed, cfg)

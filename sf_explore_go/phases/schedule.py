@@ -32,6 +32,11 @@ class PhaseSchedule:
         """The phase of the next step."""
         return Phase.EXPLORE if self.step < self.explore_steps else Phase.GO
 
+    @property
+    def switches_next(self) -> bool:
+        """Whether the next step is the last one of the explore phase."""
+        return self.step == self.explore_steps - 1
+
     def begin_episode(self) -> Phase:
         """Draw k; returns the phase of the first step (GO when k = 0)."""
         self.explore_steps = self._rng.randint(0, self._max_explore_steps)

@@ -16,6 +16,8 @@ from sf_explore_go.phases.rollouts import ENV_INDEX, NEXT_STATE, PHASE_INDEX, PH
 from sf_explore_go.phases.schedule import AGENT, EXPLORER, Phase, PhaseSchedule
 from sf_explore_go.training.messages import ENV_OF_EPISODE, EXPLORE_PHASE, phase_message
 
+WATCHED_ONE_IN = 8  # explore phases that are shown throughout although nobody looks, for coverage
+
 StateKey = Callable[[Mapping[str, Any]], int]
 
 
@@ -24,6 +26,11 @@ def flat_action(action: Any) -> np.ndarray:
     if isinstance(action, tuple):
         return np.concatenate([np.atleast_1d(part) for part in action])
     return np.asarray(action)
+
+
+def env_that_goes_unseen(env: Any) -> Any:
+    """The environment inside its wrappers, if it offers to leave pictures out (see `World.make_env`); else None."""
+    return env.unwrapped if hasattr(env.unwrapped, "unseen") else None
 
 
 class ExploreGoActor(ActorState):
@@ -53,6 +60,8 @@ class ExploreGoActor(ActorState):
         self._steps = [0, 0]
         self._episode = -1  # counts the episodes of this environment
         self._visited: list[tuple[float, float]] = []  # positions of the running explore phase, if the world has any
+        self._unseen_env = None if explorer is None or explorer.looks else env_that_goes_unseen(self.env)
+        self._watched = True  # the running explore phase is shown throughout
 
     # -- who acts ------------------------------------------------------------------------------------------------
 
@@ -63,6 +72,7 @@ class ExploreGoActor(ActorState):
             self._state = self.state_key(info)
         self._returns, self._steps = [0.0, 0.0], [0, 0]
         self._episode += 1
+        self._watched = self._unseen_env is None or (self._episode + self.global_env_idx) % WATCHED_ONE_IN == 0
         self._hand_over(self.schedule.begin_episode())
 
     def _hand_over(self, phase: Phase) -> None:
@@ -73,6 +83,8 @@ class ExploreGoActor(ActorState):
         else:
             self.curr_policy_id = AGENT if phase is Phase.GO else EXPLORER
             self.acting = self.rollouts[self.curr_policy_id]
+            if self._unseen_env is not None:
+                self._unseen_env.unseen = False
 
     # -- one step ------------------------------------------------------------------------------------------------
 
@@ -80,6 +92,8 @@ class ExploreGoActor(ActorState):
         """Put observation and RNN state where the inference worker looks, or act at once if no policy is asked."""
         if self.acting is None:
             assert self.explorer is not None
+            if self._unseen_env is not None:  # the agent looks at what the last step of the phase leads to
+                self._unseen_env.unseen = not (self._watched or self.schedule.switches_next)
             self.last_actions = flat_action(self.explorer.act(self.last_obs))
             self.ready = True
             return
@@ -121,7 +135,7 @@ class ExploreGoActor(ActorState):
         self._returns[phase] += float(raw_reward)
         self._steps[phase] += 1
         self.last_obs = next_obs
-        if phase is Phase.EXPLORE and "position" in info:
+        if phase is Phase.EXPLORE and self._watched and "position" in info:
             self._visited.append(info["position"])
         if rollout is not None:
             self._write_outcome(rollout, reward, ended or switches, truncated)

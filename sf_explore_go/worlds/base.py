@@ -36,7 +36,12 @@ class World:
 
     def make_env(self, split: str, cfg: Any, render_mode: str | None = None) -> gym.Env:
         """An environment that plays the contexts of this split. Its `info` may hold `success`, `position` (x, y),
-        `context` and `goal`, in `reset` and in `step`."""
+        `context` and `goal`, in `reset` and in `step`.
+
+        If observations are costly to make, the environment may have an attribute `unseen`, False at first. While it is
+        True nobody looks at what `step` returns as observation: it may be the last one again, and `info` may lack
+        `position`. Rewards, ends and whatever comes later must be as ever; `reset` returns an observation in any case.
+        """
         raise NotImplementedError
 
     def decisions_per_episode(self, cfg: Any) -> int | None:

@@ -18,8 +18,10 @@ def test_the_first_k_steps_explore_and_the_rest_go(max_steps: int, seed: int, le
         phases, switches = [], []
         for step in range(length):
             phases.append(schedule.phase)
+            foretold = schedule.switches_next
             if schedule.advance():
                 switches.append(step)
+            assert foretold == (step in switches)
         assert phases == [Phase.EXPLORE] * min(k, length) + [Phase.GO] * max(0, length - k)
         assert first is phases[0]
         assert switches == ([k - 1] if 0 < k <= length else [])
