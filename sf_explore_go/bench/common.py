@@ -47,15 +47,16 @@ class Row:
 def bench_env(options: argparse.Namespace) -> list[Row]:
     """Decisions and resets per second: 128x72 from 160x120, frameskip 4, the same random actions for both."""
     blocks = 4 if options.quick else 40
-    decisions, resets = Row("decisions/s", [], []), Row("resets/s", [], [])
+    decisions, unseen, resets = (Row(name, [], []) for name in ("decisions/s", "unseen decisions/s", "resets/s"))
     with _elsewhere(), contextlib.closing(_our_env()) as ours, contextlib.closing(_stock_env()) as stock:
         for env in (ours, stock):
             env.reset(seed=0)
             _time_decisions(env, 0)
         for turn in range(options.turns):
             _take_turn(decisions, ours, stock, _time_decisions, blocks, seed=turn)
+            _take_turn(unseen, ours, stock, _time_unseen, blocks, seed=turn)
             _take_turn(resets, ours, stock, _time_resets, blocks, seed=turn)
-    return [decisions, resets]
+    return [decisions, unseen, resets]
 
 
 def _take_turn(row: Row, ours: Any, stock: Any, measure: Measure, blocks: int, seed: int) -> None:
@@ -91,6 +92,15 @@ def _time_decisions(env: Any, seed: int) -> tuple[int, float]:
     env.reset()
     begin = time.perf_counter()
     return _play(env, actions), time.perf_counter() - begin
+
+
+def _time_unseen(env: Any, seed: int) -> tuple[int, float]:
+    """The same while nobody looks, which stock's environment takes no notice of."""
+    env.unwrapped.unseen = True
+    try:
+        return _time_decisions(env, seed)
+    finally:
+        env.unwrapped.unseen = False
 
 
 def _play(env: Any, actions: Iterable[int]) -> int:

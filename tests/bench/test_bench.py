@@ -28,7 +28,7 @@ def test_quick_run_writes_every_number(tmp_path: Path, capsys: pytest.CaptureFix
     target = tmp_path / "bench.json"
     assert main(["env", "--quick", "--turns=2", f"--json={target}"]) == 0
     rows = json.loads(target.read_text())["env"]
-    assert [row["quantity"] for row in rows] == ["decisions/s", "resets/s"]
+    assert [row["quantity"] for row in rows] == ["decisions/s", "unseen decisions/s", "resets/s"]
     for row in rows:
         assert len(row["ours"]) == len(row["stock"]) == 2
         assert min(row["ours"] + row["stock"]) > 0
