@@ -28,7 +28,13 @@ def test_other_actions_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("flag", "value"),
-    [("e3b_ridge", 0.0), ("e3b_ridge", -1.0), ("e3b_ridge", float("nan")), ("intrinsic_reward_coeff", -0.1)],
+    [
+        ("e3b_ridge", 0.0),
+        ("e3b_ridge", -1.0),
+        ("e3b_ridge", float("nan")),
+        ("intrinsic_reward_coeff", -0.1),
+        ("e3b_epochs", 0),
+    ],
 )
 def test_bad_flags_are_refused(flag: str, value: float) -> None:
     cfg = parse_train_args(["--env=illustrative_train", "--experiment=x", "--seed=1"])
