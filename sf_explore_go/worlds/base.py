@@ -7,7 +7,7 @@ left out: without cells there is no coverage, without a map no picture of it. do
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import gymnasium as gym
 import numpy as np
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from torch import nn
 
 TRAIN, TEST = "train", "test"
+
+
+class Oracle(Protocol):
+    """An explorer that knows the world: how much of it a phase can see at best. It goes by `info`, as `reset` and
+    `step` give it, and derives what is random from the seed of the phase."""
+
+    def begin(self, info: dict[str, Any], seed: int) -> None: ...
+
+    def act(self, info: dict[str, Any]) -> Any: ...
 
 
 class World:
@@ -92,6 +101,10 @@ class World:
         assert cells is not None, "a world without cells must define its own keys"
         row, column = cells.cell_of(*info["position"])
         return row * cells.free.shape[1] + column
+
+    def make_oracle(self, cfg: Any) -> Oracle | None:
+        """An explorer that knows the map, for `coverage` to compare others with; None: this world has none."""
+        return None
 
     def map_figure(self, **options: Any) -> "Figure | None":
         """A picture of the map: `title`, `dpi`, `heat` (visits per cell) or `rates` (success by goal); None: no map."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from sf_explore_go.worlds.doom.env import MyWayHomeEnv
+    from sf_explore_go.worlds.doom.oracle import Oracle
 
 EPISODE_TICS = 2100
 TICS_PER_SECOND = 35
@@ -66,6 +67,11 @@ class MyWayHome(World):
         from sf_explore_go.worlds.doom.geometry import free_cells
 
         return free_cells(self.scenario)
+
+    def make_oracle(self, cfg: Any) -> "Oracle":
+        from sf_explore_go.worlds.doom.oracle import Oracle
+
+        return Oracle(self.scenario, cfg.env_frameskip)
 
     def map_figure(self, **options: Any) -> "Figure":
         from sf_explore_go.worlds.doom.mapview import map_figure

@@ -5,6 +5,7 @@ from gymnasium.utils.env_checker import check_env
 
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.worlds.grid.illustrative import DOWN, LEFT, RIGHT, UP, IllustrativeEnv, next_cell
+from sf_explore_go.worlds.grid.oracle import Oracle
 
 CROSS = [
     "..N..",
@@ -108,3 +109,19 @@ def test_render() -> None:
     env = IllustrativeEnv(render_mode="rgb_array")
     env.reset(seed=0)
     assert env.render().shape == (160, 160, 3)
+
+
+@pytest.mark.parametrize("context", range(4))
+def test_the_oracle_sees_every_cell_and_the_goal_last(context: int) -> None:
+    env, oracle = IllustrativeEnv(), Oracle()
+    _, info = env.reset(options={"context": context})
+    oracle.begin(info, 0)
+    seen, over = {info["position"]}, False
+    while not over:
+        action = oracle.act(info)
+        assert action is not None
+        _, _, over, truncated, info = env.step(action)
+        assert not truncated
+        assert not over or len(seen) == 8
+        seen.add(info["position"])
+    assert len(seen) == 9
