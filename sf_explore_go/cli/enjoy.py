@@ -76,7 +76,7 @@ class Watched:
         rnn_state = torch.zeros((1, self.agent.rnn_size))
         plan = self._map(info)
         if self.explorer is not None:
-            self.explorer.begin(obs, derive_seed(planned.seed, "explorer"))
+            self.explorer.begin(0, obs, info, derive_seed(planned.seed, "explorer"))
         step, ret, over = 0, 0.0, False
         while True:
             phase = Phase.EXPLORE if step < self.explore_steps else Phase.GO
@@ -88,7 +88,7 @@ class Watched:
             if over:
                 return
             if phase is Phase.EXPLORE:
-                action = self.explorer.act(obs)
+                (action,) = self.explorer.act([0], [obs], [info])
             else:
                 actions, rnn_state = self.agent.act([obs], rnn_state, rng.random((1, self.agent.draws)))
                 action = actions[0]
@@ -129,7 +129,7 @@ def make_parser() -> ArgumentParser:
     parser.add_argument("--episodes", type=int, default=3, help="episodes to play (3)")
     parser.add_argument("--checkpoint", default="latest", help="latest, best or a file")
     parser.add_argument("--explore_steps", type=int, default=0, help="decisions that the explorer makes first (0)")
-    parser.add_argument("--explorer", help="the explorer: trained, random or module:Class (the run's own)")
+    parser.add_argument("--explorer", help="the explorer: trained, random, oracle or module:Class (the run's own)")
     parser.add_argument("--greedy", action="store_true", help="take the likeliest action instead of sampling")
     parser.add_argument("--eval_seed", type=int, default=0, help="seed; another one plays other episodes (0)")
     parser.add_argument("--save_video", type=Path, help="write a film (.mp4 or .gif) instead of opening a window")

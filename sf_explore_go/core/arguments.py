@@ -47,6 +47,10 @@ class ArgumentParser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **kwargs)
         self.register("type", int, whole_number)  # flags keep type=int, also those that Sample Factory adds
 
+    def flags(self) -> dict[str, argparse.Action]:
+        """What it understands, by name."""
+        return dict(self._option_string_actions)
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog.split()[-1]}: {message}")
 

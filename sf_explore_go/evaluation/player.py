@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
@@ -214,14 +214,18 @@ class Table:
                         busy.remove(seat)
 
 
-class Waiting:
-    """The episodes that nobody has begun yet."""
+class Sits(Protocol):
+    def sit(self, index: int, planned: Any, /) -> None: ...
 
-    def __init__(self, plan: Sequence[PlannedEpisode]) -> None:
-        self._episodes: Iterator[tuple[int, PlannedEpisode]] = iter(enumerate(plan))
+
+class Waiting:
+    """The episodes (of any kind) that nobody has begun yet."""
+
+    def __init__(self, plan: Sequence[Any]) -> None:
+        self._episodes: Iterator[tuple[int, Any]] = iter(enumerate(plan))
         self._lock = threading.Lock()
 
-    def seat(self, seat: Seat) -> bool:
+    def seat(self, seat: Sits) -> bool:
         """Begin the next episode there; False if there is none."""
         with self._lock:
             chosen = next(self._episodes, None)

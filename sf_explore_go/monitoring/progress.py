@@ -61,22 +61,22 @@ def duration(seconds: float) -> str:
 class EpisodeCount:
     """The progress of an evaluation; `line` is where it is shown, None for nowhere."""
 
-    def __init__(self, total: int, line: LiveLine | None) -> None:
-        self._total, self._line = total, line
+    def __init__(self, total: int, line: LiveLine | None, what: str = "episodes") -> None:
+        self._total, self._line, self._what = total, line, what
         self._done, self._begun = 0, time.monotonic()
 
     def add_one(self) -> None:
         self._done += 1
         seconds = time.monotonic() - self._begun
         if self._line is not None and seconds >= SHORT_SECONDS:
-            self._line.show(episode_line(self._done, self._total, seconds))
+            self._line.show(episode_line(self._done, self._total, seconds, self._what))
 
     def end(self) -> None:
         if self._line is not None:
             self._line.end()
 
 
-def episode_line(done: int, total: int, seconds: float) -> str:
+def episode_line(done: int, total: int, seconds: float, what: str = "episodes") -> str:
     """After the first `done` of `total` episodes took so many seconds."""
     left = f", {duration(seconds / done * (total - done))} left" if done < total else f", {duration(seconds)}"
-    return f"{done:,} of {total:,} episodes{left}"
+    return f"{done:,} of {total:,} {what}{left}"

@@ -9,6 +9,7 @@ from scipy import stats
 
 from sf_explore_go.core.statistics import (
     bootstrap_interval,
+    effective_number,
     improvement_interval,
     interquartile_mean,
     mean_interval,
@@ -135,3 +136,34 @@ def test_separated_arms_have_an_interval_and_single_seeds_have_none() -> None:
     assert improvement_interval([0.1, 0.2], [0.8, 0.9]) == pytest.approx((0.0, 0.0, 0.6144), abs=1e-4)
     assert improvement_interval([1.0], [0.0]) is None
     assert improvement_interval([1.0, 1.0], [0.0]) is None
+
+
+@pytest.mark.parametrize(
+    ("shares", "samples", "off"),
+    [
+        (np.ones(9), 50, 0.02),
+        (np.ones(100), 200, 0.02),
+        (np.ones(248), 500, 0.02),
+        (0.97 ** np.arange(248), 500, 0.04),
+        (1 / np.arange(1, 249), 500, 0.04),
+    ],
+)
+def test_effective_number_of_known_distributions(shares: NDArray[np.float64], samples: int, off: float) -> None:
+    """The mean estimate is close to the truth, and far closer than the entropy of the histogram."""
+    shares = shares / shares.sum()
+    truth = math.exp(stats.entropy(shares))
+    drawn = np.random.default_rng(0).multinomial(samples, shares, size=300)
+    corrected = np.mean([effective_number(counts) for counts in drawn])
+    plain = np.mean([math.exp(stats.entropy(counts)) for counts in drawn])
+    assert corrected == pytest.approx(truth, rel=off)
+    assert abs(corrected - truth) < abs(plain - truth) / 3
+
+
+def test_effective_number_by_hand() -> None:
+    assert effective_number([7]) == 1.0
+    assert effective_number([1]) == 1.0
+    assert effective_number([[1000, 1000], [0, 1000]]) == pytest.approx(3, abs=0.01)
+    # counts 2 and 1 of n = 3: 2/3 (H(2) - H(1)) + 1/3 H(2) = 5/6; and once = twice = 1 give a share of 1/2, which adds
+    # 1/3 times the sum of (1/2)^j / (2 + j) = 4 ln 2 - 2 - 1/2
+    assert effective_number([2, 1]) == pytest.approx(math.exp(5 / 6 + (4 * math.log(2) - 2.5) / 3))
+    assert effective_number(np.ones(500)) > 10_000  # all different: nobody knows how many there are
