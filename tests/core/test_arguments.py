@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from sf_explore_go.cli import coverage as coverage_command
 from sf_explore_go.cli import demo
 from sf_explore_go.cli import main as cli
 from sf_explore_go.core.arguments import did_you_mean, whole_number
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.evaluation.arguments import make_parser as evaluate_parser
+from sf_explore_go.evaluation.ladder import parse as parse_coverage
 from sf_explore_go.sweep.plan import read_sweep
 from tests.sweep.sweeps import write
 
@@ -34,7 +34,7 @@ def test_whole_numbers(text: str, number: int) -> None:
 
 def test_other_verbs_take_them_too() -> None:
     assert evaluate_parser().parse_args(["--experiment=x", "--episodes=1e3"]).episodes == 1000
-    assert coverage_command.make_parser().parse_args(["--experiment=x", "--steps=2e2"]).steps == 200
+    assert parse_coverage(["--experiment=x", "--steps=2e2"]).steps == 200
     with pytest.raises(UsageError, match=r"^evaluate: argument --episodes: '1.5' must be a whole number, such as 20"):
         evaluate_parser().parse_args(["--experiment=x", "--episodes=1.5"])
     with pytest.raises(UsageError, match=r"^demo: argument --frames: '1e-3' must be a whole number"):

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from sf_explore_go.bench import common as bench
-from sf_explore_go.cli import coverage as coverage_command
 from sf_explore_go.cli import doctor, enjoy
 from sf_explore_go.cli import map as map_command
 from sf_explore_go.cli import scenario as scenario_command
@@ -18,6 +17,7 @@ from sf_explore_go.cli import tensorboard as tensorboard_command
 from sf_explore_go.cli.main import VERBS
 from sf_explore_go.config.flags import parse_train_args
 from sf_explore_go.evaluation.arguments import make_parser as evaluate_parser
+from sf_explore_go.evaluation.ladder import parse as parse_coverage
 from sf_explore_go.reporting.report import make_parser as report_parser
 
 INDEX = Path("docs/index.md")
@@ -55,11 +55,15 @@ def parse_doctor(argv: list[str]) -> None:
     parse_train_args(["--env=my_way_home_train", *(word for word in argv if word != doctor.CLEAN)])
 
 
+def with_examples(argv: list[str]) -> list[str]:
+    return [OWN_CODE.sub(r"--\1=docs/examples/\2.py:", word) for word in argv]
+
+
 PARSERS: dict[str, Callable[[list[str]], object]] = {
-    "train": lambda argv: parse_train_args([OWN_CODE.sub(r"--\1=docs/examples/\2.py:", word) for word in argv]),
+    "train": lambda argv: parse_train_args(with_examples(argv)),
     "evaluate": evaluate_parser().parse_args,
     "report": report_parser().parse_args,
-    "coverage": coverage_command.make_parser().parse_args,
+    "coverage": lambda argv: parse_coverage(with_examples(argv)),
     "enjoy": enjoy.make_parser().parse_args,
     "tensorboard": tensorboard_command.make_parser().parse_args,
     "map": map_command.parse,
