@@ -136,8 +136,9 @@ def make_explorer(name: str, folder: Path | None, cfg: AttrDict, env: Any, flag:
     if name == TRAINED:
         return make_trained(folder, cfg, env, flag)
     explorer_class = class_by_itself(name, flag)
-    explorer_class.check(env.action_space)
-    return ByItself(explorer_class, env.action_space, with_own_flags(cfg, name, flag))
+    cfg = with_own_flags(cfg, name, flag)
+    explorer_class.check(env.action_space, cfg)
+    return ByItself(explorer_class, env.action_space, cfg)
 
 
 def make_trained(folder: Path | None, cfg: AttrDict, env: Any, flag: str) -> Trained:

@@ -14,6 +14,10 @@ import torch
 from sample_factory.algo.utils.running_mean_std import RunningMeanStdInPlace
 from torch import Tensor
 
+from sf_explore_go.core.versions import written_for
+
+written_for("sample-factory", "2.1.1")  # whose normaliser keeps its buffers and joins its moments as this module knows
+
 ROWS = 64  # pictures of a block
 assert ROWS * 255**2 < 2**24, "sums of squares must be exact in float32"
 

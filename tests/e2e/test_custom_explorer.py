@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.cli import scalars, sf_explore_go
 
 PAGE = Path("docs/explorers.md")
-EXAMPLES = ("sticky", "counts")
+EXAMPLES = ("sticky_explorer", "picture_counts")
 
 
 def blocks(language: str) -> list[str]:
@@ -18,8 +18,8 @@ def blocks(language: str) -> list[str]:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_documented_explorer_trains_from_another_folder(name: str, tmp_path: Path) -> None:
     number = EXAMPLES.index(name)
-    (tmp_path / f"{name}_explorer.py").write_text(blocks("python")[number])
-    command = blocks("bash")[number].removeprefix("sf-explore-go ").split()
+    (tmp_path / f"{name}.py").write_text(blocks("python")[number])
+    command = [block for block in blocks("bash") if block.startswith("sf-explore-go train")][number].split()[1:]
     result = sf_explore_go(*command, "--train_for_env_steps=1000", "--seed=1", cwd=tmp_path)
     assert result.returncode == 0, result.stderr[-3000:]
     explored = scalars(tmp_path / "train_dir" / name)["phases/explore_frames"]
@@ -27,12 +27,12 @@ def test_the_documented_explorer_trains_from_another_folder(name: str, tmp_path:
 
 
 def test_its_flags_are_shown_checked_and_kept(tmp_path: Path) -> None:
-    (tmp_path / "counts_explorer.py").write_text(blocks("python")[1])
-    chosen = ("--env=illustrative_train", "--explorer=counts_explorer.py:CountsExplorer", "--experiment=run")
+    (tmp_path / "picture_counts.py").write_text(blocks("python")[1])
+    chosen = ("--env=illustrative_train", "--explorer=picture_counts.py:PictureCounts", "--experiment=run")
     shown = sf_explore_go("train", *chosen, "--help", cwd=tmp_path)
-    assert "--counts_power" in shown.stdout
-    refused = sf_explore_go("train", *chosen, "--counts_power=0", cwd=tmp_path)
-    assert (refused.returncode, refused.stderr) == (2, "sf-explore-go: --counts_power=0.0 must be above 0\n")
+    assert "--picture_power" in shown.stdout
+    refused = sf_explore_go("train", *chosen, "--picture_power=0", cwd=tmp_path)
+    assert (refused.returncode, refused.stderr) == (2, "sf-explore-go: --picture_power=0.0 must be above 0\n")
     assert not (tmp_path / "train_dir" / "run").exists()
 
 
@@ -46,4 +46,4 @@ def test_page_and_file_are_the_same_class(name: str) -> None:
         return re.sub(r"\s+", "", text[text.index("class ") :])
 
     page = blocks("python")[EXAMPLES.index(name)]
-    assert bare(page) == bare(Path(f"docs/examples/{name}_explorer.py").read_text())
+    assert bare(page) == bare(Path(f"docs/examples/{name}.py").read_text())

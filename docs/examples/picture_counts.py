@@ -11,21 +11,21 @@ from sf_explore_go.explorers.base import LearnedExplorer
 from sf_explore_go.explorers.intrinsic import ExploreBatch, Setting
 
 
-class CountsExplorer(LearnedExplorer):
-    charts = {"mean visits of a picture": ["explore/counts_visits"]}  # noqa: RUF012
+class PictureCounts(LearnedExplorer):
+    charts = {"mean visits of a picture": ["explore/picture_visits"]}  # noqa: RUF012
 
     @classmethod
     def add_arguments(cls, group: argparse._ArgumentGroup) -> None:
-        group.add_argument("--counts_power", type=float, default=0.5, help="number: reward is 1 / visits ** power")
+        group.add_argument("--picture_power", type=float, default=0.5, help="number: reward is 1 / visits ** power")
 
     @classmethod
     def check_cfg(cls, cfg: Any) -> None:
-        if not cfg.counts_power > 0:
-            raise UsageError(f"--counts_power={cfg.counts_power} must be above 0")
+        if not cfg.picture_power > 0:
+            raise UsageError(f"--picture_power={cfg.picture_power} must be above 0")
 
     @classmethod
     def make_reward(cls, setting: Setting) -> "CountReward":
-        return CountReward(setting.options.counts_power)
+        return CountReward(setting.options.picture_power)
 
 
 class CountReward:
@@ -50,7 +50,7 @@ class CountReward:
         """Counting is all there is to learn."""
 
     def metrics(self) -> dict[str, float]:
-        return {"counts_visits": self.mean_visits}
+        return {"picture_visits": self.mean_visits}
 
     def state_dict(self) -> dict[str, Any]:
         return {}  # phases that are open when a run stops are not continued
