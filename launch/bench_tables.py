@@ -18,6 +18,7 @@ NAMES = {
     "stock x 2": "stock, two policies",
     "K = 0": "ours, K = 0",
     "random": "ours, random explorer",
+    "sticky": "ours, sticky explorer",
     "E3B": "ours, E3B",
 }
 KINDS = {
@@ -33,7 +34,7 @@ GB = 2**30
 def turns_by_arm(rows: Sequence[Mapping], preset: str) -> dict[str, list[dict]]:
     """arm -> what was measured in each turn"""
     named = {row["quantity"]: row["detail"] for row in rows}
-    ours = {arm: named[f"{preset} {arm}"]["ours"] for arm in ARMS if arm != STOCK}
+    ours = {arm: named[f"{preset} {arm}"]["ours"] for arm in ARMS if f"{preset} {arm}" in named}
     return {STOCK: named[f"{preset} K = 0"]["stock"]} | ours
 
 

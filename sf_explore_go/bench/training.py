@@ -43,6 +43,7 @@ ARMS = {
     "K = 0": Arm("ours", ("--max_pure_expl_steps=0",)),
     # K as the preset has it: 800 tics, which are 200 decisions of the paper's 4 tics or 100 of the laptop's 8
     "random": Arm("ours", ("--explorer=random",)),
+    "sticky": Arm("ours", ("--explorer=sticky",)),
     "E3B": Arm("ours", ("--explorer=e3b",)),
 }
 PRESETS = ("laptop", "paper")
