@@ -13,6 +13,7 @@ from sf_explore_go.core.errors import UsageError
 from sf_explore_go.explorers.counts import CountsExplorer, CountsReward
 from sf_explore_go.explorers.intrinsic import ExploreBatch, IntrinsicReward, Setting
 from sf_explore_go.worlds.grid.illustrative import AGENT_COLOUR, next_cell
+from tests.monitoring.events import all_tags
 
 
 def make_batch(env: list[list[int]], phase: list[list[int]], states: list[list[int]]) -> ExploreBatch:
@@ -93,6 +94,7 @@ def test_keys_are_those_of_the_states_that_are_seen(tmp_path: Path) -> None:
             assert row * 5 + column == after
             steps += 1
     assert steps > 100
+    assert "explore/counts_new" in all_tags(tmp_path / "run")
 
 
 def test_a_world_without_states_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
