@@ -1,6 +1,6 @@
-"""The table of docs/e3b.md, from what `coverage` measured of the runs of launch/explorer_search.toml.
+"""The tables of docs/e3b.md and docs/explorers.md, from what `coverage` measured.
 
-python launch/explorer_tables.py docs/results/explorer_search/coverage.csv docs/figures/explorer_search
+python launch/explorer_tables.py docs/results docs/figures
 """
 
 import csv
@@ -24,25 +24,46 @@ SETTINGS = {
 }
 
 
-def search_table(source: Path) -> str:
+def read(source: Path) -> list[dict[str, str]]:
     with source.open(newline="") as file:
-        rows = list(csv.DictReader(file))
+        return list(csv.DictReader(file))
+
+
+def per_phase(row: dict[str, str]) -> str:
+    return f"{float(row['per_phase']):.1%} ({float(row['low']):.1%} to {float(row['high']):.1%})"
+
+
+def search_table(rows: list[dict[str, str]]) -> str:
+    """The runs of launch/explorer_search.toml."""
     shown = [
-        (
-            SETTINGS[row["arm"]],
-            f"{int(row['frames']) / 1e6:.1f} M",
-            f"{float(row['per_phase']):.1%} ({float(row['low']):.1%} to {float(row['high']):.1%})",
-            f"{float(row['together']):.0%}",
-        )
+        (SETTINGS[row["arm"]], f"{int(row['frames']) / 1e6:.1f} M", per_phase(row), f"{float(row['together']):.0%}")
         for row in rows
     ]
     return markdown_table(("explorer", "frames", "share of the map per phase", "all phases together"), shown)
 
 
+def ladder_table(rows: list[dict[str, str]]) -> str:
+    """From the explorer that sees least to the one that sees most."""
+    shown = [
+        (
+            row["explorer"],
+            per_phase(row),
+            f"{float(row['together']):.0%}",
+            f"{float(row['start_cells_corrected']):.0f}",
+            f"{float(row['oracle_starts']):.0%}",
+        )
+        for row in sorted(rows, key=lambda row: float(row["per_phase"]))
+    ]
+    header = ("explorer", "map per phase, 95 % interval", "all phases together", "start cells", "oracle starts")
+    return markdown_table(header, shown)
+
+
 if __name__ == "__main__":
-    parser = ArgumentParser(description="Make the table of the explorer search.")
-    parser.add_argument("source", type=Path, help="the CSV file of the search")
-    parser.add_argument("folder", type=Path, help="where the table goes")
+    parser = ArgumentParser(description="Make the tables of how much explorers see.")
+    parser.add_argument("results", type=Path, help="the folder with the CSV files")
+    parser.add_argument("figures", type=Path, help="the folder for the tables")
     args = parser.parse_args()
-    args.folder.mkdir(parents=True, exist_ok=True)
-    (args.folder / "coverage.md").write_text(search_table(args.source) + "\n")
+    for name, table in (("explorer_search", search_table), ("ladder", ladder_table)):
+        target = args.figures / name / "coverage.md"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(table(read(args.results / name / "coverage.csv")) + "\n")

@@ -16,6 +16,6 @@ draw illustrative "Illustrative CMDP: success on training colours and on white" 
 # K = 0 and K = 8 are those of the 20 seeds above
 draw illustrative_k "Illustrative CMDP: how long the explore phase may be" docs/results/illustrative docs/results/illustrative_k
 python launch/architecture.py "$out/architecture.png"
-python launch/explorer_tables.py docs/results/explorer_search/coverage.csv "$out/explorer_search"
+python launch/explorer_tables.py docs/results "$out"
 python launch/bench_tables.py docs/results/bench_training.json "$out/bench_training"
 [ "$out" != docs/figures ] || python launch/tables.py

@@ -157,7 +157,7 @@ def test_another_world_than_the_runs_is_refused(tmp_path: Path) -> None:
         ("nowhere:World", "module 'nowhere' was not found"),
         ("nowhere.py:World", "nowhere.py does not exist"),
         ("json:World", "json has no 'World'"),
-        ("json:JSONDecoder", "JSONDecoder must be a World"),
+        ("json:JSONDecoder", "JSONDecoder: it must be a World"),
         ("sf_explore_go.worlds.grid.world:Illustrative@exam", "the split must be train or test"),
     ],
 )
