@@ -66,4 +66,4 @@ if __name__ == "__main__":
     for name, table in (("explorer_search", search_table), ("ladder", ladder_table)):
         target = args.figures / name / "coverage.md"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(table(read(args.results / name / "coverage.csv")) + "\n")
+        target.write_text(table(read(args.results / f"{name}.csv")) + "\n")

@@ -6,7 +6,9 @@ A comment in a page names the file, and the table under it is replaced:  <!-- do
 import re
 from pathlib import Path
 
-PAGES = ("README.md", "docs/results.md", "docs/illustrative.md", "docs/performance.md", "docs/e3b.md", "docs/explorers.md")
+PAGES = (
+    "README.md", "docs/results.md", "docs/illustrative.md", "docs/performance.md", "docs/e3b.md", "docs/explorers.md",
+)  # fmt: skip
 SHOWN = re.compile(r"(<!-- (docs/figures/\S+\.md) -->\n)((?:\|.*\n)*)")
 
 

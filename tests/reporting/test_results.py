@@ -16,7 +16,9 @@ from sf_explore_go.reporting.runs import find_runs
 from tests.reporting.test_export import contents
 
 FIGURES = Path("docs/figures")
-ROWS = ("| baseline (K", "| Explore-Go, K", "| stock", "| ours,")  # of an arm
+ROWS = (  # of an arm, or of an explorer
+    "| baseline (K", "| Explore-Go, K", "| stock", "| ours,", "| counts, discount", "| E3B, discount", "| e3b, seed",
+)  # fmt: skip
 EXPERIMENTS = sorted(path for path in Path("docs/results").iterdir() if path.is_dir())
 PUBLISHED = sorted(path for path in FIGURES.rglob("*") if path.suffix in (".png", ".md", ".csv"))
 
