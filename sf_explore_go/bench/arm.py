@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,17 +146,18 @@ def speed(samples: Sequence[tuple[float, int]]) -> float:
     return float(np.polyfit(seconds, frames, 1)[0])
 
 
-def main(argv: Sequence[str]) -> int:
+def train_under(watch: Callable[[Any, float, float, Path], Any], argv: Sequence[str]) -> int:
+    """A training that `watch` looks at, from a thread of its main process, and ends; words as at the top."""
     kind, seconds, begun, target, *flags = argv
     set_up_console(QUIET)
     runner = make_runner(kind, flags)
-    meter = Meter(runner, float(seconds), float(begun), Path(target))
+    watcher = watch(runner, float(seconds), float(begun), Path(target))
     if runner.init() != ExperimentStatus.SUCCESS:
         return 1
-    threading.Thread(target=meter.run, daemon=True).start()
+    threading.Thread(target=watcher.run, daemon=True).start()
     runner.run()
-    return 1  # the meter ends the process before
+    return 1  # the watcher ends the process before
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(train_under(Meter, sys.argv[1:]))

@@ -7,17 +7,14 @@ passed since BEGUN, it writes its numbers as JSON to FILE and ends the process.
 
 import json
 import sys
-import threading
 import time
 from collections import deque
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sample_factory.algo.utils.misc import EPISODIC, ExperimentStatus
+from sample_factory.algo.utils.misc import EPISODIC
 
-from sf_explore_go.bench.arm import FrameMeter, end_at_once, make_runner
-from sf_explore_go.processes.console import QUIET, set_up_console
+from sf_explore_go.bench.arm import FrameMeter, end_at_once, train_under
 
 SOLVED = 0.95  # success
 LOOK_SECONDS = 0.5
@@ -63,17 +60,5 @@ class Judge:
         return {"solved": success >= SOLVED, "seconds": seconds, "frames": frames, "curve": self.curve}
 
 
-def main(argv: Sequence[str]) -> int:
-    kind, limit, begun, target, *flags = argv
-    set_up_console(QUIET)
-    runner = make_runner(kind, flags)
-    judge = Judge(runner, float(limit), float(begun), Path(target))
-    if runner.init() != ExperimentStatus.SUCCESS:
-        return 1
-    threading.Thread(target=judge.run, daemon=True).start()
-    runner.run()
-    return 1  # the judge ends the process before
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(train_under(Judge, sys.argv[1:]))

@@ -5,7 +5,7 @@ import copy
 import math
 import secrets
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -189,12 +189,13 @@ def parse_train_args(argv: Sequence[str]) -> Any:
     known, _ = parser.parse_known_args(argv)
     world = world_of(known.env)
     preset = known.preset or default_preset(world)
+    may_be_none = {action.dest for action in parser._actions if action.default is None}  # whatever the preset says
     parser.set_defaults(**flags_of(world, preset))
     given = flags_given(parser, argv)
     cfg = parser.parse_args(list(argv))
     cfg.preset, cfg.cli_args, cfg.command_line = preset, given, shlex.join(argv)
     if cfg.restart_behavior == "resume" and (path := run_folder(cfg) / "config.json").is_file():
-        return finish(load_saved(parser, cfg, path))
+        return finish(load_saved(parser, may_be_none, cfg, path))
     check_new_run(cfg)
     return finish(AttrDict(vars(cfg)))
 
@@ -213,7 +214,9 @@ def flags_given(parser: argparse.ArgumentParser, argv: Sequence[str]) -> dict[st
     return {name: value for name, value in vars(bare.parse_args(list(argv))).items() if value is not None}
 
 
-def load_saved(parser: argparse.ArgumentParser, cfg: argparse.Namespace, path: Path) -> AttrDict:
+def load_saved(
+    parser: argparse.ArgumentParser, may_be_none: Collection[str], cfg: argparse.Namespace, path: Path
+) -> AttrDict:
     """What an earlier part of the same run has saved; the command line wins, flags unknown then are added.
 
     Sample Factory's own function does the same but makes the run's folder first, also for a command that is refused.
@@ -223,23 +226,26 @@ def load_saved(parser: argparse.ArgumentParser, cfg: argparse.Namespace, path: P
         saved = read_config(path.parent)
     except UsageError as error:
         raise UsageError(f"{error}; repair it, or pass --restart_behavior=restart") from error
-    check_types(parser, saved, path)
+    check_types(parser, may_be_none, saved, path)
     check_trusted(saved, cfg.cli_args, path)
     check_same_run(saved, cfg.cli_args, path.parent)
     of_this_command = {name: given[name] for name in (*given.cli_args, *PER_COMMAND)}
     return AttrDict(given | saved | of_this_command)
 
 
-def check_types(parser: argparse.ArgumentParser, saved: dict[str, Any], path: Path) -> None:
+def check_types(
+    parser: argparse.ArgumentParser, may_be_none: Collection[str], saved: dict[str, Any], path: Path
+) -> None:
     """Refuse values that no flag could have: a configuration may come from elsewhere, or from a full disk."""
     for action in parser._actions:
-        if action.dest in saved and not could_be(action, saved[action.dest]):
+        value = saved.get(action.dest)
+        if value is None and (action.dest not in saved or action.dest in may_be_none):
+            continue
+        if not could_be(action, value):
             raise UsageError(f"{path}: {action.dest}={saved[action.dest]!r} is not a valid value of --{action.dest}")
 
 
 def could_be(action: argparse.Action, value: Any) -> bool:
-    if value is None:
-        return action.default is None
     values = value if action.nargs in ("*", "+") else [value]
     kinds = {int: (int,), float: (int, float), str2bool: (bool,), boolean: (bool,)}.get(action.type, (str,))
     if action.nargs == 0:

@@ -176,6 +176,13 @@ def test_a_run_that_was_begun_with_another_worlds_preset_goes_on(tmp_path: Path)
         parse_train_args([*flags, "--preset=smoke", "--restart_behavior=restart"])
 
 
+def test_a_flag_that_only_the_default_preset_sets_may_be_missing_in_a_run(tmp_path: Path) -> None:
+    flags = ["--env=my_way_home_small_train", f"--train_dir={tmp_path}", "--experiment=run"]
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/config.json").write_text(json.dumps(parse_train_args([*flags, "--preset=paper", "--seed=5"])))
+    assert parse_train_args(flags).explorer_batch_size is None  # laptop, this world's default, has one
+
+
 def test_a_saved_overwrite_never_reaches_a_resume(tmp_path: Path) -> None:
     flags = saved_run(tmp_path, restart_behavior="overwrite", train_dir="/elsewhere")
     cfg = parse_train_args(flags)
@@ -213,7 +220,7 @@ def test_help_shows_worlds_presets_and_the_defaults_that_a_run_has(
     entries = {entry.split()[0]: " ".join(entry.split()) for entry in text.split("\n  --")}
     expected = {
         "max_pure_expl_steps": "(default: 200 with paper; 100 with laptop; 50 with smoke; 8 with illustrative)",
-        "explorer_num_epochs": "(default: the same) (1 with laptop)",
+        "explorer_num_epochs": "(default: the same) (4 with laptop)",
         "eval_episodes": "(default: 100)",
         "seed": "Set a fixed seed value",
     } | ({"rollout": "(default: 32 with paper, laptop; 16 with smoke; 5 with illustrative)"} if "all" in flag else {})
