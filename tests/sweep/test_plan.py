@@ -16,8 +16,8 @@ from sf_explore_go.sweep.plan import parse_seeds, read_sweep
 from tests.sweep.sweeps import GRID, small_sweep, write
 
 SHIPPED = {
-    "my_way_home": 40, "my_way_home_laptop": 15, "laptop_search": 6, "illustrative": 40, "illustrative_k": 60,
-    "smoke": 4,
+    "my_way_home": 40, "my_way_home_laptop": 15, "laptop_search": 6, "explorer_search": 11, "illustrative": 40,
+    "illustrative_k": 60, "smoke": 4,
 }  # fmt: skip
 NOT_SETTINGS = ("experiment", "train_dir", "arm", "cli_args", "command_line")
 
