@@ -180,6 +180,11 @@ def make_parser(explorer: str | None = None, env: str | None = None) -> Argument
     return parser
 
 
+def defaults_of(names: Collection[str]) -> dict[str, Any]:
+    """The defaults of those flags that every run has; the others belong to an explorer or a world from outside."""
+    return {action.dest: action.default for action in make_parser()._actions if action.dest in names}
+
+
 def parse_train_args(argv: Sequence[str]) -> Any:
     """The resolved configuration of a training; raises UsageError for anything that cannot work."""
     parser = make_parser(named_in(argv, "--explorer"), named_in(argv, "--env"))

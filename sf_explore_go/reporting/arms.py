@@ -22,7 +22,8 @@ NOT_LEARNED = {
     "experiment_summaries_interval", "flush_summaries_interval", "num_workers", "num_envs_per_worker",
 }  # fmt: skip
 NOT_LEARNED_PREFIXES = ("git_", "wandb_", "eval_", "save_", "heartbeat_", "pbt_")
-EXPLORERS_PREFIXES = ("explorer_", "e3b_")
+LEARNED = "explorer_"  # begins the flags of every learned explorer
+EXPLORERS_PREFIXES = {"random": (), "sticky": ("sticky_",), "counts": (LEARNED, "counts_"), "e3b": (LEARNED, "e3b_")}
 LENGTH, EXPLORER = "max_pure_expl_steps", "explorer"
 NONE = "none"
 
@@ -30,11 +31,10 @@ NONE = "none"
 def learned_from(config: Mapping[str, Any]) -> dict[str, Any]:
     """What of a configuration decides what is learned: without the explorer's flags where nobody uses them, and with
     the number of environments in all, however they are spread over workers."""
-    unused: tuple[str, ...] = ()
-    if not config[LENGTH]:
-        unused = (EXPLORER, *EXPLORERS_PREFIXES)
-    elif config[EXPLORER] == "random":
-        unused = EXPLORERS_PREFIXES
+    every = {prefix for own in EXPLORERS_PREFIXES.values() for prefix in own}
+    unused = every | {EXPLORER}
+    if config[LENGTH]:  # an explorer from outside may be made from any of them
+        unused -= {EXPLORER, *EXPLORERS_PREFIXES.get(config[EXPLORER], every)}
     kept = {
         name: int(value) if isinstance(value, float) and value.is_integer() else value  # 1 and 1.0 are the same
         for name, value in config.items()
@@ -53,10 +53,9 @@ def with_later_flags(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
     later = {name for config in configs for name in names - config.keys()}
     if not {name for name in later if name not in NOT_LEARNED and not name.startswith(NOT_LEARNED_PREFIXES)}:
         return [dict(config) for config in configs]
-    from sf_explore_go.config.flags import make_parser  # torch and Sample Factory: only where old and new runs meet
+    from sf_explore_go.config.flags import defaults_of  # torch and Sample Factory: only where old and new runs meet
 
-    parser = make_parser()
-    defaults = {name: parser.get_default(name) for name in later}
+    defaults = defaults_of(later)
     return [defaults | dict(config) for config in configs]
 
 

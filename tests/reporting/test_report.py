@@ -185,6 +185,25 @@ def test_arms_are_whatever_differs(tmp_path: Path) -> None:
     assert [row["test_gain"] for row in final_rows(arms)[2:]] == [pytest.approx(0.1), pytest.approx(0.3)]
 
 
+def test_flags_of_explorers_that_a_run_does_not_have_are_no_difference(tmp_path: Path) -> None:
+    """Flags of the other explorers, and those that only an explorer from outside declares."""
+    final = {"train": 1.0, "test": 0.5}
+    make_run(tmp_path / "a", 0, 0, final, sticky_tail=1.0, counts_power=0.5)
+    make_run(tmp_path / "b", 0, 1, final, sticky_tail=2.0, counts_power=1.0)
+    make_run(tmp_path / "c", 8, 0, final, sticky_tail=1.0, e3b_ridge=0.1)
+    make_run(tmp_path / "d", 8, 0, final, explorer="sticky", sticky_tail=1.0, e3b_ridge=0.1, explorer_gamma=0.9)
+    make_run(tmp_path / "e", 8, 1, final, explorer="sticky", sticky_tail=1.0, e3b_ridge=0.2, explorer_gamma=0.99)
+    make_run(tmp_path / "f", 8, 2, final, explorer="sticky", sticky_tail=2.0)
+    make_run(tmp_path / "g", 8, 0, final, explorer="own.py:Own", own_power=0.5)
+    assert {arm.name: len(arm.runs) for arm in group(find_runs([tmp_path]))} == {
+        "baseline (K = 0)": 2,
+        "Explore-Go, K = 8, random": 1,
+        "Explore-Go, K = 8, sticky, sticky_tail = 1": 2,
+        "Explore-Go, K = 8, sticky, sticky_tail = 2": 1,
+        "Explore-Go, K = 8, own.py:Own, sticky_tail = 1": 1,  # it may be made from sticky
+    }
+
+
 def test_arms_are_named_by_their_sweep(tmp_path: Path) -> None:
     """Runs that are older than the names belong to the arm with the same settings; a name never pools two settings."""
     rates = {"train": 1.0, "test": 0.5}
