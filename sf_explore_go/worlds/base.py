@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import nn
 
+    from sf_explore_go.worlds.states import StateTable
+
 TRAIN, TEST = "train", "test"
 
 
@@ -39,6 +41,8 @@ class World:
     splits: ClassVar[Sequence[str]] = (TRAIN, TEST)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # name -> flags; the first is the default
     about_presets: ClassVar[Mapping[str, str]] = {}  # one line for each
+    scored_by_goal: ClassVar[bool] = True  # evaluations also go into a table goal by goal (or context by context)
+    identity: ClassVar[Sequence[str]] = ()  # own flags that cannot change from one part of a run to the next
     steps_outside: ClassVar[bool] = False  # environments compute in processes of their own, as Doom's engines do
 
     # -- environments --------------------------------------------------------------------------------------------
@@ -101,6 +105,13 @@ class World:
         assert cells is not None, "a world without cells must define its own keys"
         row, column = cells.cell_of(*info["position"])
         return row * cells.free.shape[1] + column
+
+    def state_table(self, cfg: Any, split: str) -> "StateTable | None":
+        """Every state of the split's contexts, for metrics that need exact values; None: they cannot be listed.
+
+        `state_key` of a listed state is its place in the table; a state that ends an episode has a negative key.
+        """
+        return None
 
     def make_oracle(self, cfg: Any) -> Oracle | None:
         """An explorer that knows the map, for `coverage` to compare others with; None: this world has none."""

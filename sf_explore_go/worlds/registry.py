@@ -15,6 +15,7 @@ from sf_explore_go.worlds.base import TRAIN, World
 WORLDS: dict[str, str] = {
     "my_way_home": "sf_explore_go.worlds.doom.world:MyWayHome",
     "my_way_home_small": "sf_explore_go.worlds.doom.world:SmallMyWayHome",
+    "four_rooms": "sf_explore_go.worlds.grid.four_rooms_world:FourRooms",
     "illustrative": "sf_explore_go.worlds.grid.world:Illustrative",
 }
 
