@@ -10,22 +10,25 @@ import torch
 
 from sf_explore_go.cli.train import main
 from sf_explore_go.core.errors import UsageError
-from sf_explore_go.explorers.counts import CountsExplorer, CountsReward
+from sf_explore_go.explorers.counts import ACTIONS, CountsExplorer, CountsReward, Rule
 from sf_explore_go.explorers.intrinsic import ExploreBatch, IntrinsicReward, Setting
 from sf_explore_go.worlds.grid.illustrative import AGENT_COLOUR, next_cell
 from tests.monitoring.events import all_tags
 
 
-def make_batch(env: list[list[int]], phase: list[list[int]], states: list[list[int]]) -> ExploreBatch:
+def make_batch(
+    env: list[list[int]], phase: list[list[int]], states: list[list[int]], actions: list[list[int]] | None = None
+) -> ExploreBatch:
     """Rollouts [N, T]; `states` [N, T + 1] are those before each action, and the last one."""
     keys = torch.tensor(states)
     place = {"env": torch.tensor(env), "phase": torch.tensor(phase), "step": torch.zeros(keys[:, 1:].shape)}
     dones = torch.zeros(keys[:, 1:].shape, dtype=torch.bool)
-    return ExploreBatch({}, {}, dones, dones, **place, learning_rate=0.0, state=keys[:, :-1], next_state=keys[:, 1:])
+    taken = dones if actions is None else torch.tensor(actions)
+    return ExploreBatch({}, {}, taken, dones, **place, learning_rate=0.0, state=keys[:, :-1], next_state=keys[:, 1:])
 
 
 def test_the_nth_visit_of_a_phase_earns_its_power() -> None:
-    reward = CountsReward(0.5, with_global=False)
+    reward = CountsReward(Rule(power=0.5))
     found = reward.rewards(make_batch([[0] * 4], [[0] * 4], [[7, 8, 7, 8, 9]]))
     root = math.sqrt(0.5)
     np.testing.assert_allclose(found, [[1.0, root, root, 1.0]])  # 7 counts as visited by the start
@@ -33,7 +36,7 @@ def test_the_nth_visit_of_a_phase_earns_its_power() -> None:
 
 
 def test_phases_go_on_from_batch_to_batch_and_environments_do_not_mix() -> None:
-    reward = CountsReward(1.0, with_global=False)
+    reward = CountsReward(Rule(power=1.0))
     reward.rewards(make_batch([[0] * 2, [1] * 2], [[0] * 2, [0] * 2], [[7, 8, 9], [8, 8, 8]]))
     found = reward.rewards(make_batch([[0] * 2, [1] * 2], [[0, 0], [0, 1]], [[9, 8, 7], [8, 7, 8]]))
     # 0: 8 and 7 for the second time. 1: 7 is new; then a phase begins in 7 and goes to 8, which is new to it.
@@ -41,14 +44,33 @@ def test_phases_go_on_from_batch_to_batch_and_environments_do_not_mix() -> None:
 
 
 def test_the_global_factor_counts_all_phases() -> None:
-    reward = CountsReward(0.5, with_global=True)
+    reward = CountsReward(Rule(power=0.5, with_global=True))
     reward.rewards(make_batch([[0] * 3], [[0] * 3], [[1, 2, 3, 2]]))
     found = reward.rewards(make_batch([[5] * 2], [[9] * 2], [[1, 2, 4]]))
     np.testing.assert_allclose(found, [[3**-0.5, 1]])
 
 
+def test_the_papers_bonus_for_four_rooms() -> None:
+    """Pairs of state and action: 1 / sqrt(N) the first time in an episode, nothing after that."""
+    reward = CountsReward(Rule(ACTIONS, 0.5, with_global=True, first=True), coeff=0.1)
+    batch = make_batch([[0] * 4], [[0] * 4], [[7, 8, 7, 8, 9]], actions=[[0, 1, 0, 2]])
+    np.testing.assert_allclose(reward.rewards(batch), [[0.1, 0.1, 0.0, 0.1]])  # (7, 0) comes twice
+    batch = make_batch([[0] * 3], [[1] * 3], [[7, 8, 7, 8]], actions=[[0, 0, 1]])
+    np.testing.assert_allclose(reward.rewards(batch), [[0.1 / math.sqrt(3), 0.1, 0.1]], rtol=1e-6)
+
+
+def test_the_authors_form_of_it() -> None:
+    """1 / sqrt(earlier times + 1e-7), divided by the largest it can be."""
+    reward = CountsReward(Rule(ACTIONS, 0.5, with_global=True, first=True, epsilon=1e-7))
+    batches = [make_batch([[0]], [[phase]], [[7, 8]], actions=[[0]]) for phase in range(3)]
+    found = [reward.rewards(batch).item() for batch in batches]
+    largest = 1 / math.sqrt(1e-7)
+    np.testing.assert_allclose(found, [1 / math.sqrt(times + 1e-7) / largest for times in range(3)], rtol=1e-5)
+    assert found[1] == pytest.approx(3.16e-4, rel=1e-2)
+
+
 def test_the_visits_of_all_phases_come_back_with_a_checkpoint(tmp_path: Path) -> None:
-    before, after = CountsReward(1.0, with_global=True), CountsReward(1.0, with_global=True)
+    before, after = (CountsReward(Rule(power=1.0, with_global=True)) for _ in range(2))
     before.rewards(make_batch([[0] * 3], [[0] * 3], [[1, 2, 3, 2]]))
     torch.save(before.state_dict(), tmp_path / "state.pth")
     after.load_state_dict(torch.load(tmp_path / "state.pth", weights_only=True))
@@ -58,7 +80,7 @@ def test_the_visits_of_all_phases_come_back_with_a_checkpoint(tmp_path: Path) ->
 class RecordingCounts(CountsExplorer):
     @classmethod
     def make_reward(cls, setting: Setting) -> IntrinsicReward:
-        return RecordingReward(setting.options.counts_power, with_global=False)
+        return RecordingReward(Rule(power=setting.options.counts_power))
 
 
 class RecordingReward(CountsReward):
