@@ -28,6 +28,7 @@ from sf_explore_go.config.presets import default_preset, flags_of, presets_of
 from sf_explore_go.core.arguments import ArgumentParser, boolean
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.plugins import is_foreign
+from sf_explore_go.explorers.counts import CountsExplorer
 from sf_explore_go.explorers.registry import EXPLORERS, resolve_explorer
 from sf_explore_go.runs.folder import read_config, run_folder
 from sf_explore_go.runs.resume import check_same_run, check_trusted
@@ -39,6 +40,7 @@ POSITIVE = (
     "num_workers", "num_envs_per_worker", "worker_num_splits", "rollout", "batch_size", "num_batches_per_epoch",
     "num_epochs", "train_for_env_steps", "train_for_seconds", "env_frameskip", "res_w", "res_h", "rnn_size",
     "num_batches_to_accumulate", "policy_workers_per_policy", "learning_rate", "keep_checkpoints", "stats_avg",
+    "recent_steps",
 )  # fmt: skip
 
 CONV_ARCHITECTURES = ("convnet_simple", "convnet_impala", "convnet_atari", "resnet_impala")
@@ -93,6 +95,19 @@ def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
         " are divided by it, not by their own small one; 0 = divide each by its own, as Sample Factory does",
     )
     group.add_argument(
+        "--agent_bonus",
+        type=float,
+        default=0.0,
+        help="number: the agent also earns so much of the bonus of --explorer=counts, with counts of its own (appendix"
+        " on Four Rooms: 0.01)",
+    )
+    group.add_argument(
+        "--recent_steps",
+        type=int,
+        default=50_000,
+        help="steps of the agent that count as recent, for the share of all states among them (Four Rooms)",
+    )
+    group.add_argument(
         "--fast_pictures",
         type=boolean,
         default=False,
@@ -125,6 +140,12 @@ def add_monitoring_args(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--eval_episodes", type=int, default=100, help="episodes of that evaluation, per milestone and split"
+    )
+    group.add_argument(
+        "--eval_greedy",
+        type=boolean,
+        default=False,
+        help="bool: evaluations take the likeliest action instead of sampling",
     )
     group.add_argument(
         "--eval_finish_seconds",
@@ -315,6 +336,8 @@ def check(cfg: Any) -> None:
     for name in POSITIVE:
         if not cfg[name] > 0:
             raise UsageError(f"--{name}={cfg[name]}: it must be above 0")
+    if cfg.agent_bonus < 0:
+        raise UsageError(f"--agent_bonus={cfg.agent_bonus}: it must be at least 0")
     if not 0 <= cfg.adv_std_memory < 1:
         raise UsageError(f"--adv_std_memory={cfg.adv_std_memory}: it must be from 0 to below 1")
     for name in ("max_pure_expl_steps", "num_contexts", "milestone_step_freq"):
@@ -333,6 +356,8 @@ def check(cfg: Any) -> None:
         )
     check_sampling(cfg)
     check_monitoring(cfg)
+    if cfg.agent_bonus:
+        check_agents_bonus(cfg)
     if cfg.max_pure_expl_steps > 0:
         check_phases(cfg, world.decisions_per_episode(cfg))
 
@@ -383,13 +408,23 @@ def check_monitoring(cfg: Any) -> None:
         raise UsageError("--quiet and --verbose contradict each other; pass only one of them")
 
 
+def check_counts(cfg: Any, flag: str) -> None:
+    """Whoever asks for states: the world must know them."""
+    if not world_of(cfg.env).knows_states:
+        raise UsageError(f"{flag}: it counts states, so the world of --env={cfg.env} must have `state_key` or `cells`")
+
+
+def check_agents_bonus(cfg: Any) -> None:
+    flag = f"--agent_bonus={cfg.agent_bonus}"
+    check_counts(cfg, flag)
+    CountsExplorer.check_cfg(cfg)
+    check_asynchronous(cfg, flag)
+
+
 def check_phases(cfg: Any, decisions: int | None) -> None:
     explorer = resolve_explorer(cfg.explorer)
-    if explorer.uses_states and not world_of(cfg.env).knows_states:
-        raise UsageError(
-            f"--explorer={cfg.explorer}: it counts states, so the world of --env={cfg.env} must have `state_key` or"
-            " `cells`"
-        )
+    if explorer.uses_states:
+        check_counts(cfg, f"--explorer={cfg.explorer}")
     explorer.check_cfg(cfg)
     check_explorers_own(cfg)
     if decisions is not None and cfg.max_pure_expl_steps >= decisions:
@@ -397,8 +432,12 @@ def check_phases(cfg: Any, decisions: int | None) -> None:
             f"--max_pure_expl_steps={cfg.max_pure_expl_steps}: an episode of {cfg.env} lasts {decisions} decisions,"
             f" so it must be from 0 to {decisions - 1}"
         )
+    check_asynchronous(cfg, f"--max_pure_expl_steps={cfg.max_pure_expl_steps}")
+
+
+def check_asynchronous(cfg: Any, flag: str) -> None:
     if not cfg.async_rl:
         raise UsageError(
-            f"--async_rl=False: it must be True with --max_pure_expl_steps={cfg.max_pure_expl_steps};"
-            " synchronous collection waits for equal numbers of rollouts, and phases do not give these"
+            f"--async_rl=False: it must be True with {flag}; synchronous collection waits for equal numbers of"
+            " rollouts, and phases do not give these"
         )

@@ -14,6 +14,7 @@ from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.files import replacing
 
 FORMAT = 2  # of what the learners write; 1 had no generators and no configuration
+MET = "met"  # in a milestone of a world whose states can be listed: which share of them the training had met
 
 
 class CheckpointError(UsageError):

@@ -12,10 +12,11 @@ from sf_explore_go.explorers.registry import resolve_explorer
 from sf_explore_go.phases.schedule import AGENT
 from sf_explore_go.runs.checkpoints import read_newest
 from sf_explore_go.runs.names import checkpoints_in, policy_folder
+from sf_explore_go.worlds.registry import world_of
 
 # What a run is. Other flags (learning rates, budgets, workers, intervals) may change from one part to the next.
 IDENTITY = (
-    "preset", "env", "max_pure_expl_steps", "explorer", "num_contexts", "context_seed", "seed",
+    "preset", "env", "max_pure_expl_steps", "explorer", "agent_bonus", "num_contexts", "context_seed", "seed",
     "use_rnn", "rnn_type", "rnn_size", "rnn_num_layers", "encoder_conv_architecture", "encoder_conv_mlp_layers",
     "encoder_mlp_layers", "decoder_mlp_layers", "nonlinearity", "actor_critic_share_weights", "adaptive_stddev",
     "normalize_input", "normalize_input_keys", "normalize_returns", "obs_subtract_mean", "obs_scale", "env_frameskip",
@@ -27,6 +28,8 @@ def check_same_run(saved: dict[str, Any], given: dict[str, Any], folder: Path) -
     """`given` are the flags of the command line. Refuses those that would make it another run, all at once."""
     explorer = given.get("explorer", saved.get("explorer", "random"))
     identity = (*IDENTITY, *resolve_explorer(explorer).identity)
+    if "env" in given:
+        identity = (*identity, *world_of(given["env"]).identity)
     differing = [name for name in identity if name in given and name in saved and given[name] != saved[name]]
     if differing:
         differences = ", ".join(f"--{name}={given[name]} (saved: {saved[name]})" for name in differing)

@@ -15,6 +15,7 @@ from sf_explore_go.explorers.base import ActorExplorer
 from sf_explore_go.phases.rollouts import ENV_INDEX, NEXT_STATE, PHASE_INDEX, PHASE_STEP, STATE, OpenRollout
 from sf_explore_go.phases.schedule import AGENT, EXPLORER, Phase, PhaseSchedule
 from sf_explore_go.training.messages import ENV_OF_EPISODE, EXPLORE_PHASE, phase_message
+from sf_explore_go.training.states import StateRecorder
 
 WATCHED_ONE_IN = 8  # explore phases that are shown throughout although nobody looks, for coverage
 
@@ -42,11 +43,15 @@ class ExploreGoActor(ActorState):
         schedule: PhaseSchedule,
         explorer: ActorExplorer | None = None,
         state_key: StateKey | None = None,
+        recorder: StateRecorder | None = None,
     ) -> None:
         super().__init__(*args)
         self.schedule = schedule
         self.explorer = explorer  # None: exploration is policy 1
-        self.state_key = state_key  # None: the explorer does not ask for states
+        self.state_key = state_key  # None: nobody asks for states
+        self.recorder = recorder  # None: states cannot be listed
+        # whose steps say where they belong: the explorer's if it learns, the agent's if it has a bonus
+        self._marked = {Phase.EXPLORE: explorer is None, Phase.GO: bool(self.cfg.agent_bonus)}
         self._state = 0  # the key of the state that `last_obs` shows
         self.name = f"{self.worker_idx}_{self.split_idx}_{self.env_idx}_{self.agent_idx}"
         self.rollouts = {policy_id: OpenRollout(policy_id) for policy_id in range(self.cfg.num_policies)}
@@ -60,7 +65,8 @@ class ExploreGoActor(ActorState):
         self._steps = [0, 0]
         self._episode = -1  # counts the episodes of this environment
         self._visited: list[tuple[float, float]] = []  # positions of the running explore phase, if the world has any
-        self._unseen_env = None if explorer is None or explorer.looks else env_that_goes_unseen(self.env)
+        looked_at = explorer is None or explorer.looks or state_key is not None
+        self._unseen_env = None if looked_at else env_that_goes_unseen(self.env)
         self._watched = True  # the running explore phase is shown throughout
 
     # -- who acts ------------------------------------------------------------------------------------------------
@@ -83,6 +89,8 @@ class ExploreGoActor(ActorState):
         else:
             self.curr_policy_id = AGENT if phase is Phase.GO else EXPLORER
             self.acting = self.rollouts[self.curr_policy_id]
+            if phase is Phase.GO and self.recorder is not None:
+                self.recorder.begin_go(self._state)
             if self._unseen_env is not None:
                 self._unseen_env.unseen = False
 
@@ -135,12 +143,17 @@ class ExploreGoActor(ActorState):
         self._returns[phase] += float(raw_reward)
         self._steps[phase] += 1
         self.last_obs = next_obs
+        before = self._state
+        if self.state_key is not None and (self._marked[phase] or self.recorder is not None):
+            self._state = self.state_key(info)
+        if self.recorder is not None:
+            self.recorder.note(before, int(self.last_actions), phase)
         if phase is Phase.EXPLORE and self._watched and "position" in info:
             self._visited.append(info["position"])
         if rollout is not None:
             self._write_outcome(rollout, reward, ended or switches, truncated)
-            if phase is Phase.EXPLORE:
-                self._write_phase(rollout, info)
+            if self._marked[phase]:
+                self._write_place(rollout, phase, before)
             rollout.step += 1
 
         reports: list[dict] = []
@@ -161,15 +174,15 @@ class ExploreGoActor(ActorState):
         buffer["time_outs"][step] = timed_out
         buffer["policy_id"][step] = rollout.policy_id
 
-    def _write_phase(self, rollout: OpenRollout, info: Mapping[str, Any]) -> None:
-        """Tell the explorer's learner which step of which phase of which environment this is, and its states."""
+    def _write_place(self, rollout: OpenRollout, phase: Phase, before: int) -> None:
+        """Tell the learner which step of which phase of which environment this is, and its states."""
         assert rollout.buffer is not None
         rollout.buffer[ENV_INDEX][rollout.step] = self.global_env_idx
         rollout.buffer[PHASE_INDEX][rollout.step] = self._episode
-        rollout.buffer[PHASE_STEP][rollout.step] = self._steps[Phase.EXPLORE] - 1
-        if self.state_key is not None:
-            rollout.buffer[STATE][rollout.step] = self._state
-            self._state = rollout.buffer[NEXT_STATE][rollout.step] = self.state_key(info)
+        rollout.buffer[PHASE_STEP][rollout.step] = self._steps[phase] - 1
+        if STATE in rollout.buffer:
+            rollout.buffer[STATE][rollout.step] = before
+            rollout.buffer[NEXT_STATE][rollout.step] = self._state
 
     def _send_if_full(self, rollout: OpenRollout | None) -> list[dict]:
         if rollout is None or rollout.step < self.cfg.rollout:

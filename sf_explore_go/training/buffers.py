@@ -1,4 +1,4 @@
-"""Shared memory for rollouts: how many buffers there are, and what a learned explorer adds to them."""
+"""Shared memory for rollouts: how many buffers there are, and what bonuses add to them."""
 
 import math
 from typing import Any
@@ -10,10 +10,10 @@ from sample_factory.algo.utils.shared_buffers import BufferMgr, alloc_trajectory
 from sample_factory.algo.utils.tensor_dict import TensorDict
 from sample_factory.model.model_utils import get_rnn_size
 
-from sf_explore_go.explorers.registry import resolve_explorer
 from sf_explore_go.phases.rollouts import PHASE_TENSORS, STATE_TENSORS
 from sf_explore_go.training.accounting import FrameCounter
-from sf_explore_go.training.policies import policy_cfgs
+from sf_explore_go.training.policies import has_phases, needs_states, policy_cfgs
+from sf_explore_go.training.states import make_memory
 
 
 def buffers_needed(cfg: Any, env_info: EnvInfo) -> int:
@@ -42,7 +42,7 @@ def buffers_allocated(cfg: Any, env_info: EnvInfo) -> int:
 
 def batches_to_accumulate(cfg: Any, env_info: EnvInfo) -> int:
     """How many batches of all policies the buffers hold."""
-    if cfg.max_pure_expl_steps > 0:
+    if has_phases(cfg):
         per_batch = trajectories_per_training_iteration(cfg) * cfg.num_policies
         return math.ceil(buffers_needed(cfg, env_info) / per_batch)
     return int(cfg.num_batches_to_accumulate) if cfg.async_rl else 1
@@ -50,10 +50,10 @@ def batches_to_accumulate(cfg: Any, env_info: EnvInfo) -> int:
 
 def phase_tensors(cfg: Any) -> dict[str, torch.dtype]:
     """What the rollouts of a run hold beside Sample Factory's tensors."""
-    if cfg.num_policies == 1:
+    if cfg.num_policies == 1 and not cfg.agent_bonus:
         return {}
     kinds = dict.fromkeys(PHASE_TENSORS, torch.int32)
-    if resolve_explorer(cfg.explorer).uses_states:
+    if needs_states(cfg):
         kinds |= dict.fromkeys(STATE_TENSORS, torch.int64)
     return kinds
 
@@ -71,11 +71,12 @@ class ExploreGoBufferMgr(BufferMgr):
     def __init__(self, cfg: Any, env_info: EnvInfo) -> None:
         super().__init__(cfg, env_info)
         self.policy_cfgs = policy_cfgs(cfg)  # for batchers and learners
-        if cfg.max_pure_expl_steps > 0:
+        if has_phases(cfg):
             self._make_room(buffers_allocated(cfg, env_info))
         for device, tensors in self.traj_tensors_torch.items():
             add_phase_tensors(tensors, cfg, device, share=not cfg.serial_mode)
         self.frames = FrameCounter(cfg.num_workers, share=not cfg.serial_mode)
+        self.states = make_memory(cfg)
 
     def _make_room(self, wanted: int) -> None:
         """The parent has allocated what one phase needs. Two phases may need more: then all are allocated anew."""

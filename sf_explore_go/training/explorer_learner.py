@@ -9,9 +9,9 @@ from sample_factory.algo.utils.tensor_dict import TensorDict, shallow_recursive_
 
 from sf_explore_go.core.seeding import derive_seed
 from sf_explore_go.explorers.base import LearnedExplorer
-from sf_explore_go.explorers.intrinsic import ExploreBatch, IntrinsicReward, Setting
+from sf_explore_go.explorers.intrinsic import IntrinsicReward, Setting
 from sf_explore_go.explorers.registry import resolve_explorer
-from sf_explore_go.phases.rollouts import ENV_INDEX, NEXT_STATE, PHASE_INDEX, PHASE_STEP, STATE
+from sf_explore_go.training.bonus import explore_batch
 from sf_explore_go.training.learner import ExploreGoLearner
 
 
@@ -53,7 +53,8 @@ class ExplorerLearner(ExploreGoLearner):
         self.actor_critic.train()  # in one process with the inference worker it may stand in evaluation mode
         with torch.no_grad():
             normalized = NormalizedObs(super()._prepare_and_normalize_obs(shallow_recursive_copy(batch["obs"])))
-        explored = self._explore_batch(batch, normalized)
+        assert self.curr_lr is not None
+        explored = explore_batch(batch, normalized, self.curr_lr)
         batch["rewards"].copy_(self.reward.rewards(explored))
         self.reward.learn(explored)
         return super()._prepare_batch(TensorDict(batch | {"obs": normalized}))
@@ -61,14 +62,6 @@ class ExplorerLearner(ExploreGoLearner):
     def _prepare_and_normalize_obs(self, obs: TensorDict) -> TensorDict:
         """The parent asks for this too, but the normaliser's statistics must count a batch once."""
         return obs if isinstance(obs, NormalizedObs) else super()._prepare_and_normalize_obs(obs)
-
-    def _explore_batch(self, batch: TensorDict, normalized: NormalizedObs) -> ExploreBatch:
-        device = next(iter(normalized.values())).device
-        names = ("actions", "dones", ENV_INDEX, PHASE_INDEX, PHASE_STEP)
-        actions, dones, env, phase, step = (batch[name].to(device) for name in names)
-        states = [batch[name].to(device) if name in batch else None for name in (STATE, NEXT_STATE)]
-        assert self.curr_lr is not None
-        return ExploreBatch(normalized, batch["obs"], actions, dones, env, phase, step, self.curr_lr, *states)
 
     def _record_summaries(self, train_loop_vars: Any) -> Any:
         stats = super()._record_summaries(train_loop_vars)

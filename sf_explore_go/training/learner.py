@@ -11,16 +11,18 @@ from sample_factory.utils.utils import log
 from torch import Tensor
 
 from sf_explore_go.phases.schedule import AGENT
-from sf_explore_go.runs.checkpoints import FORMAT, CheckpointError, read_newest, save_atomically
+from sf_explore_go.runs.checkpoints import FORMAT, MET, CheckpointError, read_newest, save_atomically
 from sf_explore_go.runs.names import checkpoints_in, milestone_path
 from sf_explore_go.training.accounting import FrameCounter, Frames
 from sf_explore_go.training.advantages import AdvantageScale
+from sf_explore_go.training.bonus import AGENTS_COUNTS, explore_batch, make_agents_bonus
 from sf_explore_go.training.clock import FrameClock, summary_interval
 from sf_explore_go.training.pictures import can_normalize, normalize
 from sf_explore_go.training.seeds import generator_states, restore_generators
+from sf_explore_go.training.states import STATES, StateMemory
 
 # A milestone is played, not trained on, so it goes without the optimisers, which are two thirds of a checkpoint.
-MILESTONE_KEYS = ("format", "frames", "train_step", "env_steps", "best_performance", "model", "config")
+MILESTONE_KEYS = ("format", "frames", "train_step", "env_steps", "best_performance", "model", "config", MET)
 
 
 # How the best policy is found. Checkpoints of earlier versions do not say: theirs was judged by the first episodes to
@@ -51,10 +53,18 @@ class ExploreGoLearner(Learner):
     curr_lr: float | None
 
     def __init__(
-        self, cfg: Any, env_info: Any, versions: Any, policy_id: int, param_server: Any, frames: FrameCounter
+        self,
+        cfg: Any,
+        env_info: Any,
+        versions: Any,
+        policy_id: int,
+        param_server: Any,
+        frames: FrameCounter,
+        states: StateMemory | None = None,
     ) -> None:
         super().__init__(cfg, env_info, versions, policy_id, param_server)
-        self.frames = frames
+        self.frames, self.states = frames, states
+        self._bonus = make_agents_bonus(cfg) if policy_id == AGENT else None
         self.on_save_error: Callable[[str], None] = log.error
         self._waited_lag: float | None = None  # of the batch being trained on
         self.advantage_scale = AdvantageScale(cfg.adv_std_memory)
@@ -75,6 +85,9 @@ class ExploreGoLearner(Learner):
         return self._summary_clock.is_due(self.frames.total())
 
     def _prepare_batch(self, batch: Any) -> Any:
+        if self._bonus is not None:
+            assert self.curr_lr is not None
+            batch["rewards"].add_(self._bonus.rewards(explore_batch(batch, batch["obs"], self.curr_lr)))
         if self.cfg.max_pure_expl_steps > 0:
             self._waited_lag = lag_of_waiting_rollouts(batch["policy_version"], batch["dones"], self.train_step)
         return super()._prepare_batch(batch)
@@ -106,7 +119,7 @@ class ExploreGoLearner(Learner):
         path.parent.mkdir(exist_ok=True)
         log.info("Saving milestone %s", path)
         state = self._get_checkpoint_dict()
-        self._write({key: state[key] for key in MILESTONE_KEYS}, path)
+        self._write({key: state[key] for key in MILESTONE_KEYS if key in state}, path)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
@@ -119,6 +132,10 @@ class ExploreGoLearner(Learner):
         state["config"] = json.loads(json.dumps(dict(self.cfg), default=str))
         state["generators"] = generator_states()
         state["advantage_scale"] = [self.advantage_scale.variance, self.advantage_scale.weight]
+        if self._bonus is not None:
+            state[AGENTS_COUNTS] = self._bonus.state_dict()
+        if self.states is not None and self.policy_id == AGENT:
+            state[STATES], state[MET] = self.states.state_dict(), self.states.share()._asdict()
         return state
 
     def load_from_checkpoint(self, policy_id: int, load_progress: bool = True) -> None:
@@ -143,6 +160,10 @@ class ExploreGoLearner(Learner):
             scale.variance, scale.weight = checkpoint_dict.get("advantage_scale", (0.0, 0.0))  # older ones have none
             if self.policy_id == AGENT:
                 self.frames.restore(Frames(*checkpoint_dict["frames"]))
+                if self.states is not None:
+                    self.states.load_state_dict(checkpoint_dict[STATES])
+            if self._bonus is not None:
+                self._bonus.load_state_dict(checkpoint_dict[AGENTS_COUNTS])
 
     def _take_new_rate(self, before: float) -> None:
         """A learning rate that was changed for this part of the run wins over the one that the checkpoint stands at.

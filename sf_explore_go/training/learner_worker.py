@@ -65,6 +65,7 @@ class ExploreGoLearnerWorker(LearnerWorker):
             policy_id,
             self.param_server,
             buffer_mgr.frames,
+            buffer_mgr.states,
         )
 
 

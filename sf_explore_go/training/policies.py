@@ -3,6 +3,7 @@
 from typing import Any
 
 from sf_explore_go.core.seeding import derive_seed
+from sf_explore_go.explorers.registry import resolve_explorer
 from sf_explore_go.phases.schedule import AGENT
 
 # Flags of which there is a second one for the explorer, e.g. --explorer_batch_size, with their type and unit.
@@ -15,6 +16,19 @@ EXPLORERS_OWN: dict[str, tuple[type, str]] = {
     "gae_lambda": (float, "number"),
     "exploration_loss_coeff": (float, "number"),
 }
+
+
+def has_phases(cfg: Any) -> bool:
+    """Whether the run needs our own actors: it explores first, or its agent has a bonus, which needs to know episodes.
+
+    All others are Sample Factory's, number by number.
+    """
+    return bool(cfg.max_pure_expl_steps > 0 or cfg.agent_bonus)
+
+
+def needs_states(cfg: Any) -> bool:
+    """Whether rollouts must hold the keys of states."""
+    return bool(cfg.agent_bonus) or (cfg.max_pure_expl_steps > 0 and resolve_explorer(cfg.explorer).uses_states)
 
 
 def policy_cfgs(cfg: Any) -> list[Any]:

@@ -6,6 +6,7 @@ from sample_factory.algo.sampling.rollout_worker import RolloutWorker
 
 from sf_explore_go.core.errors import EnvironmentFailed
 from sf_explore_go.training.messages import FATAL
+from sf_explore_go.training.policies import has_phases
 from sf_explore_go.training.seeds import seed_process
 from sf_explore_go.training.vector_env import ExploreGoVectorEnvRunner, SeededVectorEnvRunner
 
@@ -15,7 +16,7 @@ class ExploreGoRolloutWorker(RolloutWorker):
         """Overridden whole, since Sample Factory names its runner class inside."""
         if not self.cfg.serial_mode:
             seed_process(self.cfg.seed, "rollout", self.worker_idx)
-        runner_class = ExploreGoVectorEnvRunner if self.cfg.max_pure_expl_steps > 0 else SeededVectorEnvRunner
+        runner_class = ExploreGoVectorEnvRunner if has_phases(self.cfg) else SeededVectorEnvRunner
         try:
             for split_idx in range(self.num_splits):
                 self.env_runners.append(self._make_env_runner(runner_class, split_idx))

@@ -47,6 +47,7 @@ from sf_explore_go.training.clock import FrameClock, summary_interval
 from sf_explore_go.training.learner_worker import ExploreGoLearnerWorker
 from sf_explore_go.training.memory import memory_warning
 from sf_explore_go.training.messages import ENV_OF_EPISODE, FATAL
+from sf_explore_go.training.policies import has_phases
 from sf_explore_go.training.rounds import Rounds
 from sf_explore_go.training.sampler import ExploreGoParallelSampler, ExploreGoSerialSampler
 from sf_explore_go.training.shared_memory import check_shared_memory
@@ -142,17 +143,17 @@ class ExploreGoRunner(Runner):
         save_config(cfg_dict(self.cfg), self.folder)
 
     def _check_phases(self) -> None:
-        if self.cfg.max_pure_expl_steps == 0:
-            return
-        if self.env_info.num_agents > 1:
+        if has_phases(self.cfg) and self.env_info.num_agents > 1:
             agents = self.env_info.num_agents
             raise UsageError(
                 f"--env={self.cfg.env} has {agents} agents; an explore phase needs one agent per environment"
             )
+        if self.cfg.max_pure_expl_steps == 0:
+            return
         resolve_explorer(self.cfg.explorer).check(self.env_info.action_space, self.cfg)
 
     def _make_batcher(self, event_loop: Any, policy_id: int) -> Any:
-        batcher_class = ExploreGoBatcher if self.cfg.max_pure_expl_steps > 0 else Batcher
+        batcher_class = ExploreGoBatcher if has_phases(self.cfg) else Batcher
         return batcher_class(
             event_loop, policy_id, self.buffer_mgr, self.buffer_mgr.policy_cfgs[policy_id], self.env_info
         )

@@ -19,6 +19,7 @@ from sf_explore_go.phases.rollouts import OpenRollout
 from sf_explore_go.phases.schedule import AGENT, Phase, PhaseSchedule
 from sf_explore_go.training.actor import ExploreGoActor
 from sf_explore_go.training.messages import ENV_OF_EPISODE
+from sf_explore_go.training.policies import needs_states
 from sf_explore_go.worlds.registry import world_of
 
 
@@ -29,7 +30,16 @@ class SeededVectorEnvRunner(NonBatchedVectorEnvRunner):
         super().__init__(*args)
         self.frames = self.buffer_mgr.frames.row(self.worker_idx)
         # A resumed run draws anew instead of replaying the episodes it began with.
-        self._frames_at_start = self.buffer_mgr.frames.restored().total
+        started = self.buffer_mgr.frames.restored()
+        self._frames_at_start = started.total
+        memory = self.buffer_mgr.states
+        self.recorder = memory and memory.recorder(self._groups(), started.go // self.env_info.frameskip)
+        self._state_key = world_of(self.cfg.env).state_key
+        self._states: dict[int, int] = {}  # of each environment, if they are recorded
+
+    def _groups(self) -> int:
+        """Of environments that step in turn, in the whole run."""
+        return int(self.cfg.num_workers * self.cfg.worker_num_splits)
 
     def seed_for(self, stream: str, global_env_idx: int) -> int:
         return derive_seed(self.cfg.seed, stream, global_env_idx, self._frames_at_start)
@@ -53,15 +63,32 @@ class SeededVectorEnvRunner(NonBatchedVectorEnvRunner):
         return observations, infos
 
     def _first_observations(self, env_i: int, observations: Any, infos: Any) -> None:
+        if self.recorder is not None:
+            self._begin(env_i, infos[0].get("reset_info", infos[0]))
         for actor, obs in zip(self.actor_states[env_i], observations, strict=True):
             actor.last_obs = obs
             actor.last_rnn_state = clone_tensor(self.traj_tensors["rnn_states"][0, 0])
             actor.reset_rnn_state()
 
     def _process_env_step(self, *args: Any) -> list[dict]:
-        *_, env_i = args
+        *_, terminated, truncated, infos, env_i = args
+        if self.recorder is not None:
+            self._record(env_i, infos[0], ended=bool(terminated[0] or truncated[0]))
         whose = {ENV_OF_EPISODE: self.actor_states[env_i][0].global_env_idx}
         return [report | whose for report in super()._process_env_step(*args)]
+
+    def _record(self, env_i: int, info: dict, *, ended: bool) -> None:
+        assert self.recorder is not None
+        self.recorder.note(self._states[env_i], int(self.actor_states[env_i][0].last_actions), Phase.GO)
+        if ended:
+            self._begin(env_i, info["reset_info"])
+        else:
+            self._states[env_i] = self._state_key(info)
+
+    def _begin(self, env_i: int, info: dict) -> None:
+        assert self.recorder is not None
+        self._states[env_i] = self._state_key(info)
+        self.recorder.begin_go(self._states[env_i])
 
     def advance_rollouts(self, policy_id: int, timing: Timing) -> tuple[list[dict], list[dict]]:
         result = super().advance_rollouts(policy_id, timing)
@@ -114,7 +141,8 @@ class ExploreGoVectorEnvRunner(SeededVectorEnvRunner):
             AgentFirst(),
             schedule=PhaseSchedule(self.cfg.max_pure_expl_steps, self.seed_for("phase", global_env_idx)),
             explorer=explorer,
-            state_key=world_of(self.cfg.env).state_key if self.explorer_class.uses_states else None,
+            state_key=self._state_key if needs_states(self.cfg) or self.recorder is not None else None,
+            recorder=self.recorder,
         )
 
     def _first_observations(self, env_i: int, observations: Any, infos: Any) -> None:
