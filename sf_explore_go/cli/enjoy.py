@@ -18,7 +18,7 @@ from sample_factory.utils.attr_dict import AttrDict
 from sf_explore_go.core.arguments import ArgumentParser, require_at_least
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.seeding import derive_seed
-from sf_explore_go.evaluation.arguments import load_config
+from sf_explore_go.evaluation.arguments import add_greedy_arguments, is_greedy, load_config, splits
 from sf_explore_go.evaluation.episodes import PlannedEpisode, plan_episodes
 from sf_explore_go.evaluation.explore import TRAINED, make_explorer
 from sf_explore_go.evaluation.player import Player
@@ -125,12 +125,12 @@ def explorer_name(given: str | None, cfg: AttrDict, folder: Path) -> str:
 def make_parser() -> ArgumentParser:
     parser = ArgumentParser(prog="sf-explore-go enjoy", description=__doc__.splitlines()[0])
     add_run_arguments(parser)
-    parser.add_argument("--split", choices=("train", "test"), default="test", help="which contexts to play (test)")
+    parser.add_argument("--split", default="test", help="which contexts to play: train, test or another (test)")
     parser.add_argument("--episodes", type=int, default=3, help="episodes to play (3)")
     parser.add_argument("--checkpoint", default="latest", help="latest, best or a file")
     parser.add_argument("--explore_steps", type=int, default=0, help="decisions that the explorer makes first (0)")
     parser.add_argument("--explorer", help="the explorer: trained, random, oracle or module:Class (the run's own)")
-    parser.add_argument("--greedy", action="store_true", help="take the likeliest action instead of sampling")
+    add_greedy_arguments(parser)
     parser.add_argument("--eval_seed", type=int, default=0, help="seed; another one plays other episodes (0)")
     parser.add_argument("--save_video", type=Path, help="write a film (.mp4 or .gif) instead of opening a window")
     parser.add_argument("--fps", type=int, help="decisions per second of film or window (twice as fast as in the game)")
@@ -175,14 +175,16 @@ def main(argv: Sequence[str]) -> int:
     set_up_console(NORMAL)
     folder = chosen_run(args)
     cfg = load_config(folder, args.env)
-    cfg = AttrDict(cfg | {"env": sibling(cfg.env, args.split)})
+    (split,) = splits(cfg, args.split, several=False)
+    cfg = AttrDict(cfg | {"env": sibling(cfg.env, split)})
     checkpoint = find_checkpoints(folder, args.checkpoint)[0]
     fps = args.fps or world_of(cfg.env).film_fps(cfg)
     explorer = explorer_name(args.explorer, cfg, folder) if args.explore_steps else NONE
     prepare_world(cfg.env)
     register_worlds(cfg.env)
     torch.set_num_threads(1)
-    watched = Watched(folder, cfg, checkpoint, greedy=args.greedy, explore_steps=args.explore_steps, explorer=explorer)
+    greedy = is_greedy(cfg) if args.greedy is None else args.greedy
+    watched = Watched(folder, cfg, checkpoint, greedy=greedy, explore_steps=args.explore_steps, explorer=explorer)
     plan = plan_episodes(cfg, args.split, args.episodes, args.eval_seed)
     episodes = (watched.episode(index, planned) for index, planned in enumerate(plan))
     try:

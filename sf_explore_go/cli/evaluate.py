@@ -18,7 +18,7 @@ from sample_factory.utils.attr_dict import AttrDict
 from sf_explore_go.core.arguments import require_at_least
 from sf_explore_go.core.errors import EnvironmentFailed
 from sf_explore_go.evaluation.arena import Arena
-from sf_explore_go.evaluation.arguments import load_config, make_parser, splits
+from sf_explore_go.evaluation.arguments import is_greedy, load_config, make_parser, splits
 from sf_explore_go.evaluation.evaluate import episodes_to_play, evaluate_all
 from sf_explore_go.monitoring.board import show_evaluations
 from sf_explore_go.monitoring.progress import EpisodeCount
@@ -31,13 +31,23 @@ from sf_explore_go.training.environments import register_worlds
 
 
 def print_table(scores: Sequence[Score], say: Callable[[str], None] = print) -> None:
-    say(f"{'frames':>12}  {'split':<5}  {'success':>7}  {'95 % interval':>15}  {'return':>7}  {'length':>6}")
+    say(f"{'frames':>12}  {'split':<10}  {'success':>7}  {'95 % interval':>15}  {'return':>7}  {'length':>6}")
     for one in sorted(scores, key=lambda s: (s.frames, s.split)):
         interval = f"{one.success_low:.3f} to {one.success_high:.3f}"
         say(
-            f"{one.frames:>12,}  {one.split:<5}  {one.success_rate:>7.3f}  {interval:>15}"
+            f"{one.frames:>12,}  {one.split:<10}  {one.success_rate:>7.3f}  {interval:>15}"
             f"  {one.mean_return:>7.3f}  {one.mean_length:>6.1f}"
         )
+
+
+def fill_in(args: Namespace, cfg: AttrDict) -> None:
+    """What the command line leaves to the run."""
+    if args.episodes is None:
+        args.episodes = cfg.get("eval_episodes", 100)
+    if args.final_episodes is None:
+        args.final_episodes = args.episodes
+    if args.greedy is None:
+        args.greedy = is_greedy(cfg)
 
 
 def play_all(args: Namespace, folder: Path, cfg: AttrDict) -> tuple[list[Score], list[CheckpointError]]:
@@ -57,12 +67,12 @@ def play_all(args: Namespace, folder: Path, cfg: AttrDict) -> tuple[list[Score],
 
 def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
-    if args.final_episodes is None:
-        args.final_episodes = args.episodes
-    require_at_least(args, episodes=1, final_episodes=1, every=1, num_envs=1)
+    require_at_least(args, every=1, num_envs=1)
     set_up_console(NORMAL)
     folder = chosen_run(args)
     cfg = load_config(folder, args.env)
+    fill_in(args, cfg)
+    require_at_least(args, episodes=1, final_episodes=1)
     register_worlds(cfg.env)
     torch.set_num_threads(1)
     try:

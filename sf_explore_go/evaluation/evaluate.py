@@ -1,12 +1,17 @@
 """Plays checkpoints and writes the scores: the library behind `evaluate` and background evaluation."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+from sample_factory.utils.attr_dict import AttrDict
 
 from sf_explore_go.evaluation.arena import Arena, make_player
 from sf_explore_go.evaluation.episodes import plan_episodes
-from sf_explore_go.evaluation.player import play
-from sf_explore_go.runs.checkpoints import CheckpointError, read_checkpoint
+from sf_explore_go.evaluation.exact import judge
+from sf_explore_go.evaluation.player import Player, play
+from sf_explore_go.runs.checkpoints import MET, CheckpointError, read_checkpoint
 from sf_explore_go.runs.scores import (
     BY_GOAL,
     EVALUATION,
@@ -17,6 +22,8 @@ from sf_explore_go.runs.scores import (
     score,
     score_by_goal,
 )
+from sf_explore_go.worlds.base import TRAIN
+from sf_explore_go.worlds.registry import world_of
 
 
 def known_rows(folder: Path, path: Path, splits: Iterable[str], settings: Settings) -> dict[str, Score]:
@@ -46,11 +53,20 @@ def evaluate_checkpoint(
         plan = plan_episodes(arena.cfg(split), split, settings.episodes, settings.eval_seed)
         episodes = play(player, arena.envs(split), plan, threads=arena.threads, on_episode=on_episode)
         row = score(episodes, frames, split, path.name, settings)
+        row = replace(row, **exact_numbers(player, state, arena.cfg(split), split))
         # The detail first: a row of evaluation.csv says that the checkpoint is done.
-        merge_scores(folder / BY_GOAL, score_by_goal(episodes, frames, split, path.name, settings))
+        if world_of(arena.cfg(split).env).scored_by_goal:
+            merge_scores(folder / BY_GOAL, score_by_goal(episodes, frames, split, path.name, settings))
         merge_scores(folder / EVALUATION, [row])
         rows.append(row)
     return rows
+
+
+def exact_numbers(player: Player, state: dict[str, Any], cfg: AttrDict, split: str) -> dict[str, Any]:
+    """What a row says beside its episodes, in a world whose states can be listed; nothing elsewhere."""
+    met = dict(state.get(MET, {})) if split == TRAIN else {}
+    table = None if cfg.use_rnn else world_of(cfg.env).state_table(cfg, split)  # a memory is no part of a state
+    return met if table is None else {**judge(player, table, cfg.gamma)._asdict(), **met}
 
 
 def evaluate_all(

@@ -21,7 +21,7 @@ from sample_factory.utils.attr_dict import AttrDict
 from sf_explore_go.core.arguments import ArgumentParser
 from sf_explore_go.core.errors import run
 from sf_explore_go.evaluation.arena import Arena
-from sf_explore_go.evaluation.arguments import load_config
+from sf_explore_go.evaluation.arguments import is_greedy, load_config
 from sf_explore_go.evaluation.evaluate import evaluate_checkpoint
 from sf_explore_go.processes.console import NORMAL, set_up_console
 from sf_explore_go.processes.stopping import STOP_SIGNALS
@@ -107,7 +107,7 @@ def main(argv: Sequence[str]) -> int:
     cfg = load_config(args.folder, args.env)
     register_worlds(cfg.env)
     torch.set_num_threads(1)
-    follow(args.folder, cfg, Settings(args.episodes), args.num_envs)
+    follow(args.folder, cfg, Settings(args.episodes, greedy=is_greedy(cfg)), args.num_envs)
     return 0
 
 

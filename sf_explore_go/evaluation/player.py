@@ -104,6 +104,20 @@ class Player:
         """How many uniform numbers decide on an action."""
         return sum(part.draws for part in self.parts)
 
+    @torch.no_grad()
+    def judge(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What observations [n, ...] are worth (returns as the environment gives them) and the likeliest actions.
+
+        For agents without memory whose action is one of several.
+        """
+        states = torch.zeros((len(observations), self.rnn_size))
+        batch = {"obs": torch.from_numpy(observations)}
+        result = self.model(prepare_and_normalize_obs(self.model, batch), states)
+        values = result["values"].reshape(-1).clone()
+        if self.model.returns_normalizer is not None:
+            self.model.returns_normalizer(values, denormalize=True)  # in place
+        return values.double().numpy(), result["action_logits"].argmax(dim=1).numpy()
+
     def act(self, obs: list[dict], rnn_states: torch.Tensor, draws: np.ndarray) -> tuple[list[Any], torch.Tensor]:
         """Actions for a list of observations; `draws` [n, self.draws] are the uniform numbers that decide on them."""
         actions: list[Any] = []

@@ -21,7 +21,7 @@ from tensorboardX.summary import hparams
 
 from sf_explore_go.core.files import write_json
 from sf_explore_go.explorers.registry import resolve_explorer
-from sf_explore_go.runs.scores import BY_GOAL, EVALUATION, SHARED, Score, read_scores
+from sf_explore_go.runs.scores import BY_GOAL, EVALUATION, EXACT, SHARED, Score, actions_word, read_scores
 from sf_explore_go.worlds.base import World
 from sf_explore_go.worlds.registry import world_of
 
@@ -109,8 +109,9 @@ def board_lock(run: Path) -> FileLock:
 class EvaluationBoard:
     """Writes the rows of evaluation.csv that TensorBoard does not have yet."""
 
-    def __init__(self, run: Path, env: str) -> None:
+    def __init__(self, run: Path, env: str, *, greedy: bool = False) -> None:
         self._run, self._world = run, world_of(env)
+        self._own = actions_word(greedy=greedy)  # how this run is evaluated; others get a group of their own
         self._memory = board_folder(run) / "shown_evaluations.json"
         self._seen_change: float | None = None
 
@@ -131,14 +132,14 @@ class EvaluationBoard:
         for train, test in pairs(rows):
             if train in new or test in new:
                 gap = train.success_rate - test.success_rate
-                writer.add_scalar(f"{group_of(test)}/generalisation_gap", gap, test.frames)
+                writer.add_scalar(f"{self._group_of(test)}/generalisation_gap", gap, test.frames)
         if new:
             writer.flush()
             self._remember([*shown, *map(_name, new)])
         return new
 
     def _show(self, writer: SummaryWriter, one: Score) -> None:
-        group = group_of(one)
+        group = self._group_of(one)
         writer.add_scalar(f"{group}/{one.split}_success", one.success_rate, one.frames)
         writer.add_scalar(f"{group}/{one.split}_return", one.mean_return, one.frames)
         writer.add_scalar(f"{group}/{one.split}_length", one.mean_length, one.frames)
@@ -149,13 +150,16 @@ class EvaluationBoard:
         """The same numbers once more, where they get a colour of their own."""
         with new_writer(split_folder(self._run, split)) as writer:
             for one in rows:
-                writer.add_scalar(f"{group_of(one)}/success", one.success_rate, one.frames)
-                writer.add_scalar(f"{group_of(one)}/return", one.mean_return, one.frames)
+                for tag, value in {"success": one.success_rate, "return": one.mean_return, **exact_of(one)}.items():
+                    writer.add_scalar(f"{self._group_of(one)}/{tag}", value, one.frames)
 
     def _show_goals(self, writer: SummaryWriter, one: Score, tag: str) -> None:
         goals = [row for row in read_scores(self._run / BY_GOAL) if row.key == one.key]
         if (picture := goal_picture(goals, self._world)) is not None:
             writer.add_image(tag, picture, one.frames, dataformats="HWC")
+
+    def _group_of(self, one: Score) -> str:
+        return "eval" if one.actions == self._own else f"eval_{one.actions}"
 
     def _shown(self) -> list[str]:
         try:
@@ -167,8 +171,10 @@ class EvaluationBoard:
         write_json(self._memory, names)
 
 
-def group_of(one: Score) -> str:
-    return "eval" if one.actions == "sampled" else f"eval_{one.actions}"
+def exact_of(one: Score) -> dict[str, float]:
+    """The numbers that only worlds have whose states can be listed."""
+    values = {name: getattr(one, name) for name in EXACT}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def pairs(rows: Sequence[Score]) -> list[tuple[Score, Score]]:
@@ -199,7 +205,7 @@ def show_evaluations(run: Path, cfg: Mapping[str, Any]) -> None:
     board_folder(run).mkdir(parents=True, exist_ok=True)
     try:
         with board_lock(run).acquire(timeout=0):
-            board = EvaluationBoard(run, cfg["env"])
+            board = EvaluationBoard(run, cfg["env"], greedy=bool(cfg.get("eval_greedy", False)))
             with new_writer(board_folder(run)) as writer:
                 board.show_new(writer)
     except Timeout:

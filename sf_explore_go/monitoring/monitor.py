@@ -22,6 +22,7 @@ from sf_explore_go.monitoring.full_disk import forgive_full_disks
 from sf_explore_go.monitoring.progress import Progress, seconds_left
 from sf_explore_go.processes.console import LiveLine
 from sf_explore_go.processes.stopping import StopRequest
+from sf_explore_go.runs.scores import actions_word
 from sf_explore_go.runs.status import read_status
 
 LOCK_SECONDS = 30.0
@@ -48,7 +49,7 @@ class TrainingMonitor(Observer):
         self._cfg, self._line = cfg, line
         self._folder = Path(experiment_dir(cfg, mkdir=False))
         self._lock = board_lock(self._folder)
-        self._board = EvaluationBoard(self._folder, cfg.env)
+        self._board = EvaluationBoard(self._folder, cfg.env, greedy=cfg.eval_greedy)
         self._background: BackgroundEvaluation | None = None
         self._test_success: float | None = None
         self._ticker: Ticker | None = None
@@ -108,7 +109,7 @@ class TrainingMonitor(Observer):
             log.warning("evaluations cannot be shown: %s", error)
             return
         for row in shown:
-            if row.split == "test" and row.actions == "sampled":
+            if row.split == "test" and row.actions == actions_word(greedy=self._cfg.eval_greedy):
                 self._test_success = row.success_rate
 
     def progress(self, runner: Any) -> Progress:

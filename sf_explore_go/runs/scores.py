@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -18,6 +18,7 @@ ALL_GOALS = "all"
 # How episodes are chosen: from the run's seeds, with goals in equal numbers; or, as earlier versions did and as files
 # without the column say, one set of contexts for all runs, drawn at random.
 PER_SEED, SHARED = "per_seed", "shared"
+EXACT = ("value_error", "optimal", "explored", "recent")  # columns of worlds whose states can be listed
 T = TypeVar("T")
 
 
@@ -37,6 +38,10 @@ class PlayedEpisode(Protocol):
     def goal(self) -> str | None: ...
 
 
+def actions_word(*, greedy: bool) -> str:
+    return "greedy" if greedy else "sampled"
+
+
 @dataclass(frozen=True)
 class Settings:
     """How episodes are played; rows made with other settings are made anew."""
@@ -47,7 +52,7 @@ class Settings:
 
     @property
     def actions(self) -> str:
-        return "greedy" if self.greedy else "sampled"
+        return actions_word(greedy=self.greedy)
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,12 @@ class Score:
     eval_seed: int
     checkpoint: str
     contexts: str = PER_SEED
+    # Of worlds whose states can be listed (Four Rooms), empty for others: over all states of the split's contexts
+    value_error: float | None = None  # mean |V - V*|
+    optimal: float | None = None  # share of states whose likeliest action is optimal
+    # and of the training so far, on rows of the training split
+    explored: float | None = None  # share of pairs of state and action that it had met
+    recent: float | None = None  # share of states among its last samples
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -141,13 +152,18 @@ def parse_line(row: dict[str, str], line: int, parse: Callable[[dict[str, str]],
 
 
 def parse_row(row: dict[str, str]) -> Score:
-    kinds: dict[Any, Callable[[str], Any]] = {int: int, float: float, str: str}
+    kinds: dict[Any, Callable[[str], Any]] = {int: int, float: float, str: str, float | None: number_or_none}
     # columns that files of earlier versions did not have
     defaults = {"goal": ALL_GOALS, "actions": "sampled", "eval_seed": "0", "checkpoint": "", "contexts": SHARED}
+    defaults |= dict.fromkeys(EXACT, "")
     one = Score(**{f.name: kinds[f.type]((defaults | row)[f.name]) for f in fields(Score)})
     if one.contexts not in (PER_SEED, SHARED):
         raise ValueError(f"contexts={one.contexts} must be {PER_SEED} or {SHARED}")
     return one
+
+
+def number_or_none(cell: str) -> float | None:
+    return float(cell) if cell else None
 
 
 def explain(error: BaseException) -> str:
@@ -160,7 +176,14 @@ def merge_scores(path: Path, scores: Iterable[Score]) -> None:
     replaced = {one.key for one in fresh}
     with FileLock(path.with_name(f".{path.name}.lock")):
         rows = [one for one in read_scores(path) if one.key not in replaced] + fresh
-        write_csv(path, [field.name for field in fields(Score)], [asdict(one) for one in sorted(rows, key=order)])
+        columns = columns_of(rows)
+        write_csv(path, columns, [{name: getattr(one, name) for name in columns} for one in sorted(rows, key=order)])
+
+
+def columns_of(rows: Iterable[Score]) -> list[str]:
+    """Those of every file, and the exact ones where a row has one."""
+    known = {name for one in rows for name in EXACT if getattr(one, name) is not None}
+    return [field.name for field in fields(Score) if field.name not in EXACT or field.name in known]
 
 
 def goal_order(goal: str) -> tuple[int, str]:
