@@ -14,17 +14,19 @@ from sf_explore_go.reporting.runs import Arm
 from sf_explore_go.worlds.registry import known_places
 
 COLOURS = ("#4d4d4d", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7b3294")
-STYLES = {"train": "-", "test": "--"}
+STYLES = {"train": "-", "reachable": ":", "test": "--"}  # splits in this order; others are not drawn
 RATE = (0.0, 1.0)  # what a success rate can be
 ROOMY = 4  # so many arms have room for their names in full size
 
 
 def draw_curves(axes: Axes, arms: Sequence[Arm]) -> None:
-    """Mean over seeds with its 95 % bootstrap interval; training contexts solid, test contexts dashed. A point that not
-    all seeds of its arm have says how many it has."""
+    """Mean over seeds with its 95 % bootstrap interval; training contexts solid, test contexts dashed, others
+    dotted. A point that not all seeds of its arm have says how many it has."""
     partial = False
     for arm, colour in zip(arms, cycle(COLOURS), strict=False):
         for split, style in STYLES.items():
+            if split not in arm.splits:
+                continue
             curve = arm.curve(split)
             frames = list(curve)
             summary = np.array([bootstrap_interval(curve[f], bounds=RATE) for f in frames])
@@ -108,35 +110,6 @@ def main_figure(arms: Sequence[Arm], title: str) -> Figure:
     picture.suptitle(title, fontsize=12)
     handles, labels = curves.get_legend_handles_labels()
     picture.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
-    return picture
-
-
-def length_figure(arms: Sequence[Arm], title: str) -> Figure | None:
-    """Final success against K, if a report has one explorer and at least three values of K, one arm each; else None."""
-    lengths = [int(arm.runs[0].config["max_pure_expl_steps"]) for arm in arms]
-    explorers = {arm.runs[0].config["explorer"] for arm in arms if arm.runs[0].config["max_pure_expl_steps"]}
-    if len(set(lengths)) < 3 or len(set(lengths)) < len(arms) or len(explorers) != 1:
-        return None
-    picture = Figure(figsize=(6.4, 4.2), layout="constrained")
-    FigureCanvasAgg(picture)
-    axes = picture.subplots()
-    for split, colour in (("train", COLOURS[0]), ("test", COLOURS[2])):
-        means = np.array([bootstrap_interval(arm.final(split), bounds=RATE) for arm in arms])
-        for length, arm in zip(lengths, arms, strict=True):
-            axes.scatter([length] * len(arm.runs), arm.final(split), s=12, color=colour, alpha=0.25, linewidth=0)
-        errors = [means[:, 0] - means[:, 1], means[:, 2] - means[:, 0]]
-        axes.errorbar(
-            lengths, means[:, 0], errors, fmt=f"o{STYLES[split]}", color=colour, capsize=3, label=f"{split} contexts"
-        )
-    axes.set_xticks(lengths)
-    axes.set_xlabel("K: the explore phase lasts 0 to K decisions")
-    axes.set_ylabel("final success rate")
-    axes.set_ylim(-0.03, 1.03)
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title("mean and 95 % interval over seeds; dots are seeds", fontsize=9)
-    axes.legend(frameon=False, loc="lower right")
-    picture.suptitle(title, fontsize=12)
     return picture
 
 

@@ -108,9 +108,14 @@ def page(
         table(list(columns(rows)), table_rows(rows)),
         f"<p>{html.escape(EXPLANATION)}</p>",
     ]
+    if sections["exact"]:
+        parts += ["<h2>All states</h2>", *(picture(figure, name) for name, figure in sections["exact"].items())]
     if sections["lengths"]:
         parts += ["<h2>How long the explore phase may be</h2>"]
         parts += [picture(figure, name) for name, figure in sections["lengths"].items()]
+    if sections["contexts"]:
+        parts += ["<h2>How many training contexts</h2>"]
+        parts += [picture(figure, name) for name, figure in sections["contexts"].items()]
     if sections["goals"]:
         parts += ["<h2>Where it succeeds on test goals</h2>", maps(sections["goals"], "test success by goal")]
     if coverage:

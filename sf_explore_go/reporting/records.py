@@ -27,8 +27,8 @@ Owner = tuple[str, ...]  # values of the columns OWNER
 
 
 def score_row(row: dict[str, str]) -> Row:
-    """With all columns, also those that earlier versions did not write."""
-    return asdict(parse_row(row))
+    """With all columns, also those that earlier versions did not write; exact ones only where there are any."""
+    return {name: value for name, value in asdict(parse_row(row)).items() if value is not None}
 
 
 def measured_row(*numbers: str) -> Callable[[dict[str, str]], Row]:

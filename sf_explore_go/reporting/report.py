@@ -6,15 +6,18 @@ from pathlib import Path
 
 from sf_explore_go.core.arguments import ArgumentParser
 from sf_explore_go.core.errors import UsageError
+from sf_explore_go.reporting.against import contexts_figure, length_figure
 from sf_explore_go.reporting.arms import group
+from sf_explore_go.reporting.exact import exact_figure
 from sf_explore_go.reporting.export import export
-from sf_explore_go.reporting.figures import goal_figure, length_figure, main_figure
+from sf_explore_go.reporting.figures import goal_figure, main_figure
 from sf_explore_go.reporting.page import page
 from sf_explore_go.reporting.runs import Arm, find_runs
 from sf_explore_go.reporting.starts import HEADERS, coverage_cells, read_seen, start_figure
 from sf_explore_go.reporting.tables import final_rows, markdown, markdown_table, write_table
 
 FORMATS = ("png", "pdf")
+ALONE = ("figure", "exact", "lengths", "contexts")  # sections of one figure
 
 
 def write_report(arms: Sequence[Arm], out: Path, title: str, notes: Sequence[str] = ()) -> str:
@@ -24,7 +27,9 @@ def write_report(arms: Sequence[Arm], out: Path, title: str, notes: Sequence[str
     coverage = coverage_cells(seen)
     sections = {
         "figure": {title: main_figure(arms, title)},
+        "exact": {f"{title}: all states": drawn for drawn in [exact_figure(arms, title)] if drawn is not None},
         "lengths": {f"{title}, by K": drawn for drawn in [length_figure(arms, title)] if drawn is not None},
+        "contexts": {f"{title}, by contexts": drawn for drawn in [contexts_figure(arms, title)] if drawn is not None},
         "goals": {arm.name: drawn for arm in arms if (drawn := goal_figure(arm)) is not None},
         "starts": {
             name: drawn for name, one in seen.items() if (drawn := start_figure(name, one, worlds[name])) is not None
@@ -32,7 +37,7 @@ def write_report(arms: Sequence[Arm], out: Path, title: str, notes: Sequence[str
     }
     for section, figures in sections.items():
         for number, drawn in enumerate(figures.values(), start=1):
-            name = section if section in ("figure", "lengths") else f"{section}_{number}"
+            name = section if section in ALONE else f"{section}_{number}"
             for format in FORMATS:
                 # without the time of day, so that the same numbers give the same file
                 metadata = {"CreationDate": None} if format == "pdf" else None
@@ -59,7 +64,7 @@ def make_parser() -> ArgumentParser:
     )
     parser.add_argument("--title", default="", help="headline of page and figure")
     parser.add_argument(
-        "--actions", choices=("sampled", "greedy"), default="sampled", help="which evaluations to take (sampled)"
+        "--actions", choices=("sampled", "greedy"), help="which evaluations to take (as each run's --eval_greedy)"
     )
     parser.add_argument(
         "--export",

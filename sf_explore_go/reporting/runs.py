@@ -8,7 +8,7 @@ from typing import Any
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.reporting.records import Record, Row, find_records
 from sf_explore_go.runs.names import is_best, is_milestone
-from sf_explore_go.runs.scores import BY_GOAL, EVALUATION, PER_SEED, Score
+from sf_explore_go.runs.scores import BY_GOAL, EVALUATION, PER_SEED, Score, actions_word
 
 SPLITS = ("train", "test")
 CLOSE = 0.1  # of an interval: an evaluation this near to a multiple counts as made there
@@ -92,17 +92,25 @@ class Arm:
     def explores(self) -> bool:
         return any(run.config.get("max_pure_expl_steps") for run in self.runs)
 
-    def curve(self, split: str) -> dict[int, list[float]]:
-        """frames -> success rate of each run that was evaluated there"""
+    @property
+    def splits(self) -> list[str]:
+        """On which all its runs were evaluated."""
+        return [split for split in self.runs[0].scores if all(run.scores.get(split) for run in self.runs)]
+
+    def curve(self, split: str, what: str = "success_rate") -> dict[int, list[float]]:
+        """frames -> a number of each run that was evaluated there and has it"""
         points: dict[int, list[float]] = {}
         for run in self.runs:
-            for frames, row in run.scores[split].items():
-                points.setdefault(frames, []).append(row.success_rate)
+            for frames, row in run.scores.get(split, {}).items():
+                if (value := getattr(row, what)) is not None:
+                    points.setdefault(frames, []).append(value)
         return {frames: points[frames] for frames in sorted(points)}
 
-    def final(self, split: str) -> list[float]:
-        """Success rate of each run where it is compared."""
-        return [run.final(split).success_rate for run in self.runs]
+    def final(self, split: str, what: str = "success_rate") -> list[float]:
+        """A number of each run where it is compared, of those that have it."""
+        rows = [run.scores.get(split, {}).get(run.final_frames) for run in self.runs]
+        values = [getattr(row, what) for row in rows if row is not None]
+        return [value for value in values if value is not None]
 
     def final_returns(self, split: str) -> list[float]:
         return [run.final(split).mean_return for run in self.runs]
@@ -120,19 +128,20 @@ class Arm:
         return {goal: (successes[goal] / episodes[goal], episodes[goal]) for goal in sorted(episodes)}
 
 
-def make_run(record: Record, actions: str) -> Run | None:
-    """None if it has not been evaluated."""
+def make_run(record: Record, actions: str | None) -> Run | None:
+    """None if it has not been evaluated. Without `actions`, as the run itself is evaluated."""
     rows = made_one_way([Score(**row) for row in record.tables[EVALUATION]])
+    actions = actions or actions_word(greedy=bool(record.config.get("eval_greedy")))
     scores = {
         split: one_row_per_point((row for row in rows if (row.actions, row.split) == (actions, split)), record.config)
-        for split in SPLITS
+        for split in (*SPLITS, *sorted({row.split for row in rows} - set(SPLITS)))
     }
     goals = tuple(Score(**row) for row in record.tables[BY_GOAL] if row["split"] == "test")
     run = Run(record.folder, record.config, scores, goals, tables=record.tables)
     return run if run.points else None
 
 
-def find_runs(folders: Iterable[Path], actions: str = "sampled", say: Say = nobody) -> list[Run]:
+def find_runs(folders: Iterable[Path], actions: str | None = None, say: Say = nobody) -> list[Run]:
     """Every evaluated run in the given folders (a run, an experiment, or a folder of them); tells which runs are left
     out."""
     folders = list(folders)
@@ -148,8 +157,8 @@ def find_runs(folders: Iterable[Path], actions: str = "sampled", say: Say = nobo
         raise UsageError(f"{', '.join(map(str, folders))} holds no run")
     without = [path for path, run in found.items() if run is None]
     sentence = (
-        f"{listed(without)}: no checkpoint but best was evaluated on both train and test with {actions} actions; run"
-        " sf-explore-go evaluate"
+        f"{listed(without)}: no checkpoint but best was evaluated on both train and test"
+        f"{f' with {actions} actions' if actions else ''}; run sf-explore-go evaluate"
     )
     if len(without) == len(found):
         raise UsageError(sentence)

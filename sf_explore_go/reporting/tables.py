@@ -16,6 +16,16 @@ from sf_explore_go.reporting.arms import baseline_of
 from sf_explore_go.reporting.runs import SPLITS, Arm, Run
 
 RATE, GAIN = (0.0, 1.0), (-1.0, 1.0)
+# Columns that only some worlds have: name -> header, split, number of a row
+MORE = {
+    "reachable": ("reachable success", "reachable", "success_rate"),
+    "explored": ("state-actions met", "train", "explored"),
+    "recent": ("states in recent samples", "train", "recent"),
+    "value_error": ("value error, training states", "train", "value_error"),
+    "test_value_error": ("value error, test states", "test", "value_error"),
+    "optimal": ("optimal actions, training states", "train", "optimal"),
+    "test_optimal": ("optimal actions, test states", "test", "optimal"),
+}
 TRIMMED = 4  # seeds from which on the interquartile mean leaves any out
 Bounds = tuple[float | None, float | None, float | None]  # estimate, low, high; one seed has no interval over seeds
 NOTHING: Bounds = (None, None, None)
@@ -35,6 +45,9 @@ def final_rows(arms: Sequence[Arm]) -> list[dict[str, Any]]:
             put(row, f"{split}_iqm", estimate(values, interquartile_mean, RATE))
             row[f"{split}_return"] = float(mean(arm.final_returns(split)))
             row[f"{split}_episodes"] = span([run.final(split).episodes for run in arm.runs])
+        for name, (_, split, what) in MORE.items():
+            if values := arm.final(split, what):
+                put(row, name, estimate(values, mean, RATE))
         baseline = baseline_of(arm, arms)
         paired = [] if baseline is None else gains(arm, baseline)
         put(row, "test_gain", estimate(paired, mean, GAIN) if paired else NOTHING)
@@ -106,6 +119,9 @@ def columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     if any(row["p_better_on_test"] is not None for row in rows):
         chances = [row | {"p_better": row["p_better_on_test"]} for row in rows]
         shown["P(beats baseline on test)"] = [with_interval(row, "p_better", ".2f") for row in chances]
+    for name, (words, _, _) in MORE.items():
+        if all(name in row for row in rows):
+            shown[header(words, name)] = cells(name)
     return shown
 
 

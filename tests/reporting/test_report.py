@@ -11,8 +11,9 @@ import pytest
 
 from sf_explore_go.cli.report import main
 from sf_explore_go.core.errors import run as run_verb
+from sf_explore_go.reporting.against import length_figure
 from sf_explore_go.reporting.arms import group
-from sf_explore_go.reporting.figures import goal_figure, length_figure, main_figure
+from sf_explore_go.reporting.figures import goal_figure, main_figure
 from sf_explore_go.reporting.runs import Arm, Run, due_at, find_runs
 from sf_explore_go.reporting.starts import coverage_cells, read_seen
 from sf_explore_go.reporting.tables import columns, final_rows, write_table
