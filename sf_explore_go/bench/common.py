@@ -143,6 +143,7 @@ def later(module: str, function: str) -> Callable[[argparse.Namespace], list[Row
 
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "env": bench_env,
+    "rooms": later("rooms", "bench_rooms"),
     "e3b": later("e3b", "bench_e3b"),
     "training": later("training", "bench_training"),
     "growth": later("training", "bench_growth"),
@@ -153,6 +154,7 @@ BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
 ONLY_IF_NAMED = ("growth", "solve")  # half an hour and more
 STOCK = {  # what the other arm is
     "env": "stock Sample Factory",
+    "rooms": "MiniGrid's own Four Rooms",
     "e3b": "the published per-step update",
     "training": "Sample Factory's own training with one policy",
     "growth": "the laptop preset with E3B as it is",
