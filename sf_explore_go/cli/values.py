@@ -13,7 +13,7 @@ from sf_explore_go.evaluation.arena import Arena, make_player
 from sf_explore_go.evaluation.arguments import load_config, splits
 from sf_explore_go.evaluation.exact import optimal_actions, optimal_values, shortest_paths
 from sf_explore_go.processes.console import NORMAL, set_up_console
-from sf_explore_go.reporting.value_map import Opinion, cell_counts, value_figure
+from sf_explore_go.reporting.value_map import Opinion, ValueMap, cell_counts
 from sf_explore_go.runs.checkpoints import read_checkpoint
 from sf_explore_go.runs.names import find_checkpoints
 from sf_explore_go.training.environments import register_worlds
@@ -80,7 +80,8 @@ def main(argv: Sequence[str]) -> int:
     optimum = optimal_values(shortest_paths(table.next_state), first.gamma)[mine]
     title = f"{world_of(first.env).name}: {args.split} context {args.context}"
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    value_figure(optimum, opinions, table.places[mine, 1:], table.shape, title).savefig(args.out, dpi=120)
+    value_map = ValueMap(table.places[mine, 1:], table.goals[args.context], table.shape)
+    value_map.figure(optimum, opinions, title).savefig(args.out, dpi=120)
     for name, one in opinions.items():
         error = float(np.abs(one.values - optimum).mean())
         print(f"{name}: |V - V*| = {error:.3f}, optimal in {one.right.mean():.0%} of {len(mine)} states")

@@ -20,6 +20,7 @@ class StateTable:
     next_state: NDArray[np.int64]  # [states, actions]; GOAL where the action ends the episode
     observe: Callable[[NDArray[np.int64]], NDArray[Any]]  # states [n] -> observations [n, ...]
     places: NDArray[np.int64]  # [states, 3]: context, row and column on its map, for pictures
+    goals: NDArray[np.int64]  # [contexts, 2]: row and column
     shape: tuple[int, int]  # rows and columns of a map
 
     @property

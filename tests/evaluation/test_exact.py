@@ -58,7 +58,7 @@ class Tabular:
 
 def test_the_metrics_of_a_tabular_agent() -> None:
     places = np.array([(0, 0, column) for column in range(4)])
-    table = StateTable(CORRIDOR, lambda states: states[:, None].astype(np.uint8), places, (1, 4))
+    table = StateTable(CORRIDOR, lambda states: states[:, None].astype(np.uint8), places, np.array([[0, 3]]), (1, 4))
     found = judge(Tabular([0.25, 0.75, 0.5, 0.5], [1, 0, 1, 1]), table, gamma=0.5)
     assert found.value_error == pytest.approx((0 + 0.25 + 0.5 + 0.5) / 4)
     assert found.optimal == 0.5  # in states 0 and 2

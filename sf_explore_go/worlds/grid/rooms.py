@@ -134,7 +134,8 @@ def table_of(contexts: tuple[RoomContext, ...], size: int) -> StateTable:
         return np.stack([layouts[state // count].observe(state % count) for state in states.tolist()])
 
     cells = [(c, *cell) for c, one in enumerate(layouts) for cell in one.cells]
-    return StateTable(np.concatenate(blocks), observe, np.repeat(np.array(cells), 4, axis=0), (size, size))
+    places, goals = np.repeat(np.array(cells), 4, axis=0), np.array([context.goal for context in contexts])
+    return StateTable(np.concatenate(blocks), observe, places, goals, (size, size))
 
 
 # -- sets of contexts --------------------------------------------------------------------------------------------------
