@@ -30,6 +30,7 @@ from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.plugins import is_foreign
 from sf_explore_go.explorers.counts import CountsExplorer
 from sf_explore_go.explorers.registry import EXPLORERS, resolve_explorer
+from sf_explore_go.phases.growth import CONSTANT, SCHEDULES
 from sf_explore_go.runs.folder import read_config, run_folder
 from sf_explore_go.runs.resume import check_same_run, check_trusted
 from sf_explore_go.training.policies import EXPLORERS_OWN
@@ -73,6 +74,7 @@ def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
         default="random",
         help=f"who explores: {', '.join(EXPLORERS)}, or your own: module:Class or FILE.py:Class (section 4)",
     )
+    add_schedule_args(group)
     group.add_argument(
         "--num_contexts",
         type=int,
@@ -128,6 +130,32 @@ def add_explore_go_args(parser: argparse.ArgumentParser) -> None:
             help=f"{unit}: --{name} of a learned explorer (default: the same)",
         )
     add_monitoring_args(parser)
+
+
+def add_schedule_args(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--explore_schedule",
+        choices=SCHEDULES,
+        default=CONSTANT,
+        help="how K grows over the run: constant (section 4), or, which is ours and not the paper's, linear"
+        " (--explore_ramp) or success (--explore_when)",
+    )
+    group.add_argument(
+        "--explore_ramp",
+        nargs=2,
+        type=float,
+        default=[0.0, 0.5],
+        metavar=("BEGIN", "END"),
+        help="shares of --train_for_env_steps: with --explore_schedule=linear K is 0 up to the first, grows in a"
+        " straight line and is K from the second on; equal shares make a step",
+    )
+    group.add_argument(
+        "--explore_when",
+        type=float,
+        default=0.9,
+        help="share, above 0 to 1: with --explore_schedule=success K is 0 until the agent's success, mean over the last"
+        " --stats_avg training episodes, reaches it, and K from then on",
+    )
 
 
 def add_monitoring_args(parser: argparse.ArgumentParser) -> None:
@@ -272,11 +300,14 @@ def check_types(
 
 
 def could_be(action: argparse.Action, value: Any) -> bool:
-    values = value if action.nargs in ("*", "+") else [value]
+    number = action.nargs if isinstance(action.nargs, int) and action.nargs > 0 else None  # of values, if it is fixed
+    values = value if number or action.nargs in ("*", "+") else [value]
     kinds = {int: (int,), float: (int, float), str2bool: (bool,), boolean: (bool,)}.get(action.type, (str,))
     if action.nargs == 0:
         kinds = (bool,)
-    return isinstance(values, list) and all(
+    if not isinstance(values, list) or number not in (None, len(values)):
+        return False
+    return all(
         isinstance(item, kinds)
         and (bool in kinds or not isinstance(item, bool))
         and (action.choices is None or item in action.choices)
@@ -354,12 +385,23 @@ def check(cfg: Any) -> None:
             f"--heartbeat_interval={cfg.heartbeat_interval}: it must be below --hang_timeout={cfg.hang_timeout:g}, or"
             " every worker would count as hung"
         )
+    check_schedule(cfg)
     check_sampling(cfg)
     check_monitoring(cfg)
     if cfg.agent_bonus:
         check_agents_bonus(cfg)
     if cfg.max_pure_expl_steps > 0:
         check_phases(cfg, world.decisions_per_episode(cfg))
+
+
+def check_schedule(cfg: Any) -> None:
+    begin, end = cfg.explore_ramp
+    if not 0 <= begin <= end <= 1:
+        raise UsageError(
+            f"--explore_ramp {begin} {end}: it must be two numbers from 0 to 1, the first not above the second"
+        )
+    if not 0 < cfg.explore_when <= 1:
+        raise UsageError(f"--explore_when={cfg.explore_when}: it must be above 0 and at most 1")
 
 
 def check_sampling(cfg: Any) -> None:

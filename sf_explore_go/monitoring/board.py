@@ -40,7 +40,7 @@ LAYOUT: Layout = {
     },
     "Phases": {
         "share of frames explored": ["Multiline", ["phases/explore_share"]],
-        "decisions explored per episode": ["Multiline", ["phases/explore_steps"]],
+        "decisions explored per episode": ["Multiline", ["phases/explore_steps", "phases/max_explore_steps"]],
     },
     "Explorer": {
         "share of the map per explore phase": ["Multiline", ["explore/coverage_per_phase"]],
@@ -66,7 +66,7 @@ HYPERPARAMETERS = {
     for name in (
         "context_seed", "preset", "learning_rate", "gamma", "gae_lambda", "rollout", "batch_size", "num_epochs",
         "exploration_loss", "exploration_loss_coeff", "ppo_clip_ratio", "max_grad_norm", "rnn_size",
-        "encoder_conv_architecture", "num_workers", "num_envs_per_worker", "train_for_env_steps",
+        "encoder_conv_architecture", "num_workers", "num_envs_per_worker", "train_for_env_steps", "explore_schedule",
     )
 }  # fmt: skip
 METRICS = ("eval/train_success", "eval/test_success", "eval/generalisation_gap", "go/return")

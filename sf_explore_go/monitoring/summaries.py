@@ -5,6 +5,7 @@ from typing import Any
 
 from sf_explore_go.core.observers import Observer
 from sf_explore_go.phases.schedule import AGENT
+from sf_explore_go.training.explore_length import max_explore_steps
 
 
 class Summaries(Observer):
@@ -21,6 +22,9 @@ class Summaries(Observer):
         writer.add_scalar("phases/explore_share", frames.explore / frames.total, env_steps)
         writer.add_scalar("phases/explore_frames", frames.explore, env_steps)
         writer.add_scalar("phases/go_frames", frames.go, env_steps)
+        if runner.cfg.max_pure_expl_steps:
+            longest = max_explore_steps(runner.cfg, runner.buffer_mgr.frames)
+            writer.add_scalar("phases/max_explore_steps", longest, env_steps)
         fps = runner._get_perf_stats()[0][0]
         if not math.isnan(fps):
             writer.add_scalar("perf/frames_per_second", fps, env_steps)

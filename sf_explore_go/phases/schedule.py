@@ -2,10 +2,11 @@
 
 Explore-Go (section 4 of the paper): at the start of every training episode k ~ Uniform{0, ..., K} is drawn, both ends
 included; the explorer decides the first k steps and the agent the rest. An episode that ends while exploring has no
-go phase, and the next episode draws anew.
+go phase, and the next episode draws anew. K may grow over a training (`growth.py`), which is ours, not the paper's.
 """
 
 import random
+from collections.abc import Callable
 from enum import IntEnum
 
 AGENT, EXPLORER = 0, 1  # policy ids
@@ -19,9 +20,12 @@ class Phase(IntEnum):
 
 
 class PhaseSchedule:
-    """Draws k at every episode start and tells the phase of each step of one environment."""
+    """Draws k at every episode start and tells the phase of each step of one environment.
 
-    def __init__(self, max_explore_steps: int, seed: int) -> None:
+    `max_explore_steps` is K, or a function that is asked for it at every episode start.
+    """
+
+    def __init__(self, max_explore_steps: int | Callable[[], int], seed: int) -> None:
         self._max_explore_steps = max_explore_steps
         self._rng = random.Random(seed)
         self.explore_steps = 0  # the k of this episode
@@ -39,7 +43,8 @@ class PhaseSchedule:
 
     def begin_episode(self) -> Phase:
         """Draw k; returns the phase of the first step (GO when k = 0)."""
-        self.explore_steps = self._rng.randint(0, self._max_explore_steps)
+        longest = self._max_explore_steps
+        self.explore_steps = self._rng.randint(0, longest() if callable(longest) else longest)
         self.step = 0
         return self.phase
 

@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sf_explore_go.core.statistics import bootstrap_interval
-from sf_explore_go.reporting.arms import basic_name
+from sf_explore_go.reporting.arms import basic_name, schedule_name
 from sf_explore_go.reporting.figures import COLOURS, RATE, STYLES
 from sf_explore_go.reporting.runs import Arm
 
@@ -17,9 +17,11 @@ SEVERAL = 3  # values that make a curve
 
 
 def length_figure(arms: Sequence[Arm], title: str) -> Figure | None:
-    """Final success against K, if a report has one explorer and at least three values of K, one arm each; else None."""
+    """Final success against K, if a report has one explorer, one schedule and at least three values of K, one arm each;
+    else None."""
     lengths = [int(arm.config["max_pure_expl_steps"]) for arm in arms]
-    explorers = {arm.config["explorer"] for arm in arms if arm.config["max_pure_expl_steps"]}
+    exploring = [arm for arm in arms if arm.config["max_pure_expl_steps"]]
+    explorers = {(arm.config["explorer"], *schedule_name(arm.settings)) for arm in exploring}
     if len(set(lengths)) < SEVERAL or len(set(lengths)) < len(arms) or len(explorers) != 1:
         return None
     picture, axes = empty("K: the explore phase lasts 0 to K decisions", title)

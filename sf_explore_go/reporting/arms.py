@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from sf_explore_go.core.errors import UsageError
+from sf_explore_go.phases.growth import CONSTANT, LINEAR, SUCCESS
 from sf_explore_go.reporting.runs import Arm, Run, Say, nobody
 
 # Flags that do not change what is learned: who the run is, what machine it has, what it writes and when it ends.
@@ -25,26 +26,38 @@ NOT_LEARNED_PREFIXES = ("git_", "wandb_", "eval_", "save_", "heartbeat_", "pbt_"
 LEARNED = "explorer_"  # begins the flags of every learned explorer
 EXPLORERS_PREFIXES = {"random": (), "sticky": ("sticky_",), "counts": (LEARNED, "counts_"), "e3b": (LEARNED, "e3b_")}
 LENGTH, EXPLORER = "max_pure_expl_steps", "explorer"
+SCHEDULE, RAMP, WHEN = "explore_schedule", "explore_ramp", "explore_when"
+USED_BY = {CONSTANT: {SCHEDULE}, LINEAR: {SCHEDULE, RAMP}, SUCCESS: {SCHEDULE, WHEN}}  # schedule -> flags that matter
+IN_NAME = (LENGTH, EXPLORER, SCHEDULE, RAMP, WHEN)
 NONE = "none"
 
 
 def learned_from(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a configuration decides what is learned: without the explorer's flags where nobody uses them, and with
-    the number of environments in all, however they are spread over workers."""
+    """What of a configuration decides what is learned: without the explorer's and the schedule's flags where nobody
+    uses them, and with the number of environments in all, however they are spread over workers."""
     every = {prefix for own in EXPLORERS_PREFIXES.values() for prefix in own}
     unused = every | {EXPLORER}
     if config[LENGTH]:  # an explorer from outside may be made from any of them
         unused -= {EXPLORER, *EXPLORERS_PREFIXES.get(config[EXPLORER], every)}
+    schedule = config.get(SCHEDULE, CONSTANT) if config[LENGTH] else NONE
+    idle = {SCHEDULE, RAMP, WHEN} - USED_BY.get(schedule, set())
     kept = {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value  # 1 and 1.0 are the same
+        name: plain(value)
         for name, value in config.items()
-        if name not in NOT_LEARNED and not name.startswith((*NOT_LEARNED_PREFIXES, *unused))
+        if name not in NOT_LEARNED | idle and not name.startswith((*NOT_LEARNED_PREFIXES, *unused))
     }
     if "num_workers" in config and "num_envs_per_worker" in config:
         kept["environments"] = config["num_workers"] * config["num_envs_per_worker"]
-    if config.get("lr_schedule") == "linear_decay":  # only then the budget matters before it is reached
+    if config.get("lr_schedule") == "linear_decay" or schedule == LINEAR:  # the budget matters before it is reached
         kept["train_for_env_steps"] = config.get("train_for_env_steps")
     return kept
+
+
+def plain(value: Any) -> Any:
+    """1 and 1.0 are the same."""
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def with_later_flags(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -67,7 +80,20 @@ def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def basic_name(settings: Mapping[str, Any]) -> str:
-    return f"Explore-Go, K = {settings[LENGTH]}, {settings[EXPLORER]}" if settings[LENGTH] else "baseline (K = 0)"
+    if not settings[LENGTH]:
+        return "baseline (K = 0)"
+    parts = [f"Explore-Go, K = {settings[LENGTH]}", str(settings[EXPLORER])]
+    return ", ".join([*parts, *schedule_name(settings)])
+
+
+def schedule_name(settings: Mapping[str, Any]) -> list[str]:
+    """How K grows, in a few words; nothing where it does not."""
+    if settings.get(SCHEDULE) == SUCCESS:
+        return [f"from {settings[WHEN]:g} success"]
+    if settings.get(SCHEDULE) == LINEAR:
+        begin, end = settings[RAMP]
+        return [f"from {begin:g} of the budget" if begin == end else f"growing from {begin:g} to {end:g} of the budget"]
+    return []
 
 
 def names_by_flags(runs: Sequence[Run], settings: Sequence[Mapping[str, Any]], flags: Sequence[str]) -> list[str]:
@@ -89,7 +115,7 @@ def names_by_difference(runs: Sequence[Run], settings: Sequence[Mapping[str, Any
     flags = {arm: differing([one for its, one in zip(given, settings, strict=True) if its == arm]) for arm in given}
     names = []
     for arm, one in zip(given, settings, strict=True):
-        in_name = () if arm else (LENGTH, EXPLORER)
+        in_name = () if arm else IN_NAME
         more = [f"{flag} = {one[flag]}" for flag in flags[arm] if flag in one and flag not in in_name]
         names.append(", ".join([arm or basic_name(one), *more]))
     return names

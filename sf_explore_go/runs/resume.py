@@ -9,6 +9,7 @@ from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.plugins import is_foreign
 from sf_explore_go.explorers.base import LearnedExplorer
 from sf_explore_go.explorers.registry import resolve_explorer
+from sf_explore_go.phases.growth import CONSTANT
 from sf_explore_go.phases.schedule import AGENT
 from sf_explore_go.runs.checkpoints import read_newest
 from sf_explore_go.runs.names import checkpoints_in, policy_folder
@@ -16,12 +17,14 @@ from sf_explore_go.worlds.registry import world_of
 
 # What a run is. Other flags (learning rates, budgets, workers, intervals) may change from one part to the next.
 IDENTITY = (
-    "preset", "env", "max_pure_expl_steps", "explorer", "agent_bonus", "num_contexts", "context_seed", "seed",
+    "preset", "env", "max_pure_expl_steps", "explorer", "explore_schedule", "explore_ramp", "explore_when",
+    "agent_bonus", "num_contexts", "context_seed", "seed",
     "use_rnn", "rnn_type", "rnn_size", "rnn_num_layers", "encoder_conv_architecture", "encoder_conv_mlp_layers",
     "encoder_mlp_layers", "decoder_mlp_layers", "nonlinearity", "actor_critic_share_weights", "adaptive_stddev",
     "normalize_input", "normalize_input_keys", "normalize_returns", "obs_subtract_mean", "obs_scale", "env_frameskip",
     "env_framestack", "pixel_format", "res_w", "res_h", "wide_aspect_ratio", "optimizer",
 )  # fmt: skip
+BEFORE = {"explore_schedule": CONSTANT}  # what runs had that are older than these flags
 
 
 def check_same_run(saved: dict[str, Any], given: dict[str, Any], folder: Path) -> None:
@@ -30,6 +33,7 @@ def check_same_run(saved: dict[str, Any], given: dict[str, Any], folder: Path) -
     identity = (*IDENTITY, *resolve_explorer(explorer).identity)
     if "env" in given:
         identity = (*identity, *world_of(given["env"]).identity)
+    saved = BEFORE | saved
     differing = [name for name in identity if name in given and name in saved and given[name] != saved[name]]
     if differing:
         differences = ", ".join(f"--{name}={given[name]} (saved: {saved[name]})" for name in differing)

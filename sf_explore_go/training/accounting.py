@@ -3,7 +3,8 @@
 Each rollout worker adds the frames of its environments (decisions x frameskip) to its own row of a shared table, split
 by phase; nobody else writes there, so no lock is needed and no message can be lost. The sum is the one clock of a run:
 it ends the training, places milestones, drives learning-rate schedules and is the x-axis of every plot. Row 0 holds
-what earlier parts of a resumed run have made.
+what earlier parts of a resumed run have made. Beside the table stands the total at which explore phases began, where
+they wait for the agent's success; the main process writes it once.
 """
 
 from typing import NamedTuple
@@ -11,6 +12,8 @@ from typing import NamedTuple
 import torch
 
 from sf_explore_go.phases.schedule import Phase
+
+NOT_YET = -1
 
 
 class Frames(NamedTuple):
@@ -29,8 +32,10 @@ class FrameCounter:
 
     def __init__(self, num_workers: int, *, share: bool) -> None:
         self._table = torch.zeros((num_workers + 1, len(Phase)), dtype=torch.int64)
+        self._explore_began = torch.full((1,), NOT_YET, dtype=torch.int64)
         if share:
             self._table.share_memory_()
+            self._explore_began.share_memory_()
 
     def row(self, worker_idx: int) -> "WorkerFrames":
         return WorkerFrames(self._table, worker_idx)
@@ -51,9 +56,19 @@ class FrameCounter:
         explore, go = self._table[0].tolist()
         return Frames(explore, go)
 
-    def restore(self, frames: Frames) -> None:
+    @property
+    def explore_began(self) -> int | None:
+        """The total at which explore phases began; None if they have not, or never had to wait."""
+        frames = int(self._explore_began)
+        return None if frames == NOT_YET else frames
+
+    def note_explore_began(self) -> None:
+        self._explore_began[0] = self.total()
+
+    def restore(self, frames: Frames, explore_began: int | None = None) -> None:
         """Set the start of a resumed run; called before any environment steps."""
         self._table[0] = torch.tensor(frames)
+        self._explore_began[0] = NOT_YET if explore_began is None else explore_began
 
 
 class WorkerFrames:

@@ -127,7 +127,7 @@ class ExploreGoLearner(Learner):
         state: dict[str, Any] = super()._get_checkpoint_dict()
         # a NumPy number here would make every later checkpoint unreadable for torch.load
         state["best_performance"], state["best_by"] = float(self.best_performance), BEST_BY
-        state["frames"] = list(self.frames.read())
+        state["frames"], state["explore_began"] = list(self.frames.read()), self.frames.explore_began
         state["format"] = FORMAT
         state["config"] = json.loads(json.dumps(dict(self.cfg), default=str))
         state["generators"] = generator_states()
@@ -159,7 +159,8 @@ class ExploreGoLearner(Learner):
             scale = self.advantage_scale
             scale.variance, scale.weight = checkpoint_dict.get("advantage_scale", (0.0, 0.0))  # older ones have none
             if self.policy_id == AGENT:
-                self.frames.restore(Frames(*checkpoint_dict["frames"]))
+                frames, began = Frames(*checkpoint_dict["frames"]), checkpoint_dict.get("explore_began")
+                self.frames.restore(frames, began)
                 if self.states is not None:
                     self.states.load_state_dict(checkpoint_dict[STATES])
             if self._bonus is not None:

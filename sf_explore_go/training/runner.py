@@ -24,6 +24,7 @@ from signal_slot.signal_slot import Timer, signal
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.versions import written_for
 from sf_explore_go.explorers.registry import resolve_explorer
+from sf_explore_go.phases.schedule import AGENT
 from sf_explore_go.processes.fork_server import (
     MOST_WORKERS,
     check_sockets,
@@ -44,6 +45,7 @@ from sf_explore_go.training.accounting import Frames
 from sf_explore_go.training.batcher import ExploreGoBatcher
 from sf_explore_go.training.buffers import ExploreGoBufferMgr
 from sf_explore_go.training.clock import FrameClock, summary_interval
+from sf_explore_go.training.explore_length import begin_exploring_if_solved
 from sf_explore_go.training.learner_worker import ExploreGoLearnerWorker
 from sf_explore_go.training.memory import memory_warning
 from sf_explore_go.training.messages import ENV_OF_EPISODE, FATAL
@@ -231,12 +233,15 @@ class ExploreGoRunner(Runner):
     def _on_episode(runner: "ExploreGoRunner", msg: dict, policy_id: int) -> None:
         """Episodes count in full rounds: in curves, on the progress line, and when the best policy is looked for."""
         rounds = runner.rounds[policy_id]
-        for episode in rounds.add(msg[ENV_OF_EPISODE], msg[EPISODIC]):
+        complete = rounds.add(msg[ENV_OF_EPISODE], msg[EPISODIC])
+        for episode in complete:
             for _, key, value in iterate_recursively(episode):
                 if key not in runner.policy_avg_stats:
                     kept = rounds.episodes_kept(runner.cfg.stats_avg)
                     runner.policy_avg_stats[key] = [deque(maxlen=kept) for _ in runner.rounds]
                 runner.policy_avg_stats[key][policy_id].append(value)
+        if complete and policy_id == AGENT:
+            begin_exploring_if_solved(runner)
 
     @staticmethod
     def _on_fatal(runner: "ExploreGoRunner", msg: dict) -> None:

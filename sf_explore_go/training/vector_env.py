@@ -1,6 +1,7 @@
 """The environments of one rollout worker (or of one half of it, when double-buffered), stepped in unison."""
 
 import copy
+from functools import partial
 from queue import Empty
 from typing import Any
 
@@ -18,6 +19,7 @@ from sf_explore_go.explorers.registry import resolve_explorer
 from sf_explore_go.phases.rollouts import OpenRollout
 from sf_explore_go.phases.schedule import AGENT, Phase, PhaseSchedule
 from sf_explore_go.training.actor import ExploreGoActor
+from sf_explore_go.training.explore_length import max_explore_steps
 from sf_explore_go.training.messages import ENV_OF_EPISODE
 from sf_explore_go.training.policies import needs_states
 from sf_explore_go.worlds.registry import world_of
@@ -124,6 +126,7 @@ class ExploreGoVectorEnvRunner(SeededVectorEnvRunner):
         if issubclass(self.explorer_class, ActorExplorer):
             seed = self.seed_for("explorer", global_env_idx)
             explorer = self.explorer_class(copy.deepcopy(env.action_space), seed, self.cfg)
+        longest = partial(max_explore_steps, self.cfg, self.buffer_mgr.frames)
         return ExploreGoActor(
             self.cfg,
             self.env_info,
@@ -139,7 +142,7 @@ class ExploreGoVectorEnvRunner(SeededVectorEnvRunner):
             self.policy_output_tensors[env_i, 0],
             self.training_info,
             AgentFirst(),
-            schedule=PhaseSchedule(self.cfg.max_pure_expl_steps, self.seed_for("phase", global_env_idx)),
+            schedule=PhaseSchedule(longest, self.seed_for("phase", global_env_idx)),
             explorer=explorer,
             state_key=self._state_key if needs_states(self.cfg) or self.recorder is not None else None,
             recorder=self.recorder,

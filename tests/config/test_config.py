@@ -97,6 +97,14 @@ def test_seeds_are_resolved_and_kept() -> None:
         ([DOOM, "--hang_timeout=inf"], r"--hang_timeout=inf: it must be a finite number"),
         ([DOOM, "--learning_rate=nan"], r"--learning_rate=nan: it must be a finite number"),
         ([DOOM, "--adv_std_memory=1"], r"--adv_std_memory=1.0: it must be from 0 to below 1"),
+        ([DOOM, "--explore_schedule=later"], r"--explore_schedule: 'later' must be one of constant, linear, success$"),
+        ([DOOM, "--explore_ramp", "0.6", "0.5"], r"--explore_ramp 0.6 0.5: it must be two numbers from 0 to 1, the fi"),
+        ([DOOM, "--explore_ramp", "-0.1", "0.5"], r"--explore_ramp -0.1 0.5: it must be two numbers from 0 to 1"),
+        ([DOOM, "--explore_ramp", "0", "1.5"], r"--explore_ramp 0.0 1.5: it must be two numbers from 0 to 1"),
+        ([DOOM, "--explore_ramp", "0", "nan"], r"--explore_ramp 0.0 nan: it must be two numbers from 0 to 1"),
+        ([DOOM, "--explore_ramp", "0.5"], r"--explore_ramp: expected 2 arguments$"),
+        ([DOOM, "--explore_when=0"], r"--explore_when=0.0: it must be above 0 and at most 1$"),
+        ([DOOM, "--explore_when=1.1"], r"--explore_when=1.1: it must be above 0 and at most 1$"),
         ([DOOM, "--explorer_num_epochs=0"], r"--explorer_num_epochs=0: it must be a whole number, at least 1"),
         ([DOOM, "--explorer_batch_size=100"], r"--explorer_batch_size=100: it must be a multiple of --rollout=32"),
         ([DOOM, "--explorer_gamma=1.5"], r"--explorer_gamma=1.5: it must be from 0 to 1"),
@@ -167,6 +175,31 @@ def test_resume_takes_what_was_saved_and_the_command_line_wins(tmp_path: Path) -
     assert (cfg.seed, cfg.gamma, cfg.rollout, cfg.batch_size) == (5, 0.123, 10, 20)
 
 
+def test_a_schedule_belongs_to_its_run(tmp_path: Path) -> None:
+    flags = saved_run(tmp_path, explore_schedule="linear", explore_ramp=[0, 0.25])
+    assert parse_train_args([*flags, "--explore_ramp", "0", "0.25"]).explore_schedule == "linear"
+    for other in (["--explore_schedule=success"], ["--explore_ramp", "0", "0.5"]):
+        with pytest.raises(UsageError, match=rf"cannot be resumed with other settings: {other[0]}"):
+            parse_train_args([*flags, *other])
+
+
+def test_a_run_older_than_schedules_has_a_constant_one(tmp_path: Path) -> None:
+    flags = saved_run(tmp_path)
+    path = tmp_path / "run/config.json"
+    older = {name: value for name, value in json.loads(path.read_text()).items() if not name.startswith("explore_")}
+    path.write_text(json.dumps(older))
+    assert parse_train_args([*flags, "--explore_schedule=constant"]).explore_schedule == "constant"
+    with pytest.raises(UsageError, match=r"--explore_schedule=linear \(saved: constant\)"):
+        parse_train_args([*flags, "--explore_schedule=linear"])
+
+
+@pytest.mark.parametrize("value", [0.5, [0.5], [0, 0.5, 1], ["0", "1"], [True, False], None, "0 1"])
+def test_a_saved_ramp_that_is_none_is_refused(tmp_path: Path, value: object) -> None:
+    flags = saved_run(tmp_path, explore_ramp=value)
+    with pytest.raises(UsageError, match=r"explore_ramp=.* is not a valid value of --explore_ramp"):
+        parse_train_args(flags)
+
+
 def test_a_run_that_was_begun_with_another_worlds_preset_goes_on(tmp_path: Path) -> None:
     flags = saved_run(tmp_path, preset="smoke", num_contexts=10)
     for again in (flags, [*flags, "--preset=smoke", "--num_contexts=10"]):
@@ -222,6 +255,9 @@ def test_help_shows_worlds_presets_and_the_defaults_that_a_run_has(
         "max_pure_expl_steps": "(default: 200 with paper; 100 with laptop; 50 with smoke; 8 with illustrative)",
         "explorer_num_epochs": "(default: the same) (4 with laptop)",
         "eval_episodes": "(default: 100)",
+        "explore_schedule": "(default: constant)",
+        "explore_ramp": "(default: 0.0 0.5)",
+        "explore_when": "(default: 0.9)",
         "seed": "Set a fixed seed value",
     } | ({"rollout": "(default: 32 with paper, laptop; 16 with smoke; 5 with illustrative)"} if "all" in flag else {})
     for name, end in expected.items():

@@ -205,6 +205,28 @@ def test_flags_of_explorers_that_a_run_does_not_have_are_no_difference(tmp_path:
     }
 
 
+def test_arms_are_named_by_how_k_grows(tmp_path: Path) -> None:
+    """In a few words; flags of another schedule are no difference, and runs older than schedules have a constant K."""
+    final = {"train": 1.0, "test": 0.5}
+    make_run(tmp_path / "a", 0, 0, final, explore_schedule="linear", explore_ramp=[0.0, 0.5])
+    make_run(tmp_path / "b", 0, 1, final, explore_schedule="constant")
+    make_run(tmp_path / "c", 8, 0, final)
+    make_run(tmp_path / "d", 8, 1, final, explore_schedule="constant", explore_when=0.5, explore_ramp=[0.0, 0.1])
+    make_run(tmp_path / "e", 8, 0, final, explore_schedule="success", explore_when=0.9, explore_ramp=[0.0, 0.5])
+    make_run(tmp_path / "f", 8, 1, final, explore_schedule="success", explore_when=0.9, explore_ramp=[0.0, 0.7])
+    make_run(tmp_path / "g", 8, 0, final, explore_schedule="linear", explore_when=0.9, explore_ramp=[0.0, 0.5])
+    make_run(tmp_path / "h", 8, 0, final, explore_schedule="linear", explore_when=0.9, explore_ramp=[0.25, 0.25])
+    arms = group(find_runs([tmp_path]))
+    assert {arm.name: len(arm.runs) for arm in arms} == {
+        "baseline (K = 0)": 2,
+        "Explore-Go, K = 8, random": 2,
+        "Explore-Go, K = 8, random, from 0.25 of the budget": 1,
+        "Explore-Go, K = 8, random, from 0.9 success": 2,
+        "Explore-Go, K = 8, random, growing from 0 to 0.5 of the budget": 1,
+    }
+    assert [row["gain_seeds"] for row in final_rows(arms)] == [0, 2, 1, 2, 1]  # all have the one baseline
+
+
 def test_arms_are_named_by_their_sweep(tmp_path: Path) -> None:
     """Runs that are older than the names belong to the arm with the same settings; a name never pools two settings."""
     rates = {"train": 1.0, "test": 0.5}
@@ -419,6 +441,13 @@ def test_success_against_k(tmp_path: Path) -> None:
     assert list(test_means.get_ydata()) == pytest.approx([0.5, 0.6, 0.9])
     make_run(tmp_path / "runs/other", 8, 0, {"train": 1.0, "test": 0.5}, explorer="e3b")
     assert length_figure(group(find_runs([tmp_path / "runs"])), "title") is None
+
+
+def test_lengths_are_compared_within_one_schedule(tmp_path: Path) -> None:
+    for steps, schedule in ((0, "constant"), (2, "constant"), (8, "success")):
+        rates = {"train": 1.0, "test": 0.5}
+        make_run(tmp_path / f"k{steps}", steps, 0, rates, explore_schedule=schedule, explore_when=0.9)
+    assert length_figure(group(find_runs([tmp_path])), "title") is None
 
 
 STARTS = {"none": [(464.0, -176.0)] * 2, "random": [(464.0, -176.0), (686.0, -173.0)]}

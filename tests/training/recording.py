@@ -6,6 +6,7 @@ in the processes of a parallel run.
 
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sf_explore_go.cli.train import EXIT_STATUS
 from sf_explore_go.config.flags import make_parser, parse_train_args
 from sf_explore_go.config.presets import EVERY_RUN, all_presets
 from sf_explore_go.core.arguments import flag_words
+from sf_explore_go.core.observers import Observer
 from sf_explore_go.explorers.base import LearnedExplorer
 from sf_explore_go.explorers.intrinsic import ExploreBatch, IntrinsicReward, Setting
 from sf_explore_go.training.environments import register_worlds
@@ -157,11 +159,15 @@ def make_cfg(folder: Path, *flags: str, learning_rate: float = 0.0) -> Any:
     return cfg
 
 
-def drive(cfg: Any) -> tuple[Any, ExploreGoRunner]:
+def drive(
+    cfg: Any, make_env: Callable[..., CountingEnv] = make_counting_env, observers: Sequence[Observer] = ()
+) -> tuple[Any, ExploreGoRunner]:
     """Run to the end; returns Sample Factory's status and the runner."""
     register_worlds()
-    register_env(ENV_NAME, make_counting_env)
+    register_env(ENV_NAME, make_env)
     runner = (RecordingSerialRunner if cfg.serial_mode else RecordingParallelRunner)(cfg)
+    for observer in observers:
+        runner.register_observer(observer)
     assert runner.init() == ExperimentStatus.SUCCESS
     return runner.run(), runner
 
