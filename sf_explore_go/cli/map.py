@@ -7,7 +7,7 @@ from math import hypot
 from typing import Any
 
 from sf_explore_go.core.arguments import ArgumentParser
-from sf_explore_go.core.contexts import Context, draw_context_set
+from sf_explore_go.core.contexts import RANDOM, WAYS, Context, draw_context_set
 from sf_explore_go.worlds.doom.geometry import read_geometry
 from sf_explore_go.worlds.doom.mapview import Start, check_picture_path, save_map
 from sf_explore_go.worlds.doom.scenario import SCENARIOS, SPLITS, Scenario, load_scenario
@@ -37,15 +37,17 @@ def parse(argv: Sequence[str] | None = None) -> Any:
     parser.add_argument("--split", choices=(*SPLITS, "both"), default="train", help="whose contexts to show (train)")
     parser.add_argument("--num_contexts", type=int, default=10, help="size of the set (10); 0 = the whole distribution")
     parser.add_argument("--context_seed", type=int, default=0, help="seed of the set (0)")
+    parser.add_argument("--context_goals", choices=WAYS, default=RANDOM, help=f"how its goals are drawn ({RANDOM})")
     parser.add_argument("--out", default="map.png", help="picture to write: .png, .svg, .pdf or .jpg (map.png)")
     parser.add_argument("--wad", help="draw only the plan of the first UDMF map of this WAD file, without contexts")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     return parser.parse_args(argv)
 
 
-def rows_of_split(scenario: Scenario, split: str, num_contexts: int, context_seed: int) -> list[Row]:
+def rows_of_split(scenario: Scenario, split: str, args: Any) -> list[Row]:
     """The contexts of a set, with the starts that the engine gives them."""
-    contexts = draw_context_set(scenario.goals(split), num_contexts, context_seed).contexts
+    drawn = draw_context_set(scenario.goals(split), args.num_contexts, args.context_seed, args.context_goals)
+    contexts = drawn.contexts
     starts = zip(contexts, real_starts(scenario, split, contexts), strict=True)
     return [
         Row(split, i, context.goal, context.seed, nearest_point(scenario, x, y), x, y, angle)
@@ -87,17 +89,19 @@ def title(scenario: Scenario, args: Any) -> str:
     if args.num_contexts == 0:
         return f"{scenario.title}: the whole {' and '.join(names)} distribution"
     sets = " and ".join(f"{args.num_contexts} {name}" for name in names)
-    return f"{scenario.title}: {sets} contexts, seed {args.context_seed}"
+    balanced = "" if args.context_goals == RANDOM else f", {args.context_goals}"
+    return f"{scenario.title}: {sets} contexts, seed {args.context_seed}{balanced}"
 
 
 def draw_contexts(args: Any) -> int:
     scenario = load_scenario(args.scenario)
     splits = SPLITS if args.split == "both" else (args.split,)
-    rows = [row for s in splits for row in rows_of_split(scenario, s, args.num_contexts, args.context_seed)]
+    rows = [row for s in splits for row in rows_of_split(scenario, s, args)]
     starts = [Start(r.x, r.y, r.angle, r.goal) for r in rows]
     save_map(args.out, scenario, starts=starts, title=title(scenario, args))
     if args.json:
-        settings = {name: getattr(args, name) for name in ("scenario", "split", "num_contexts", "context_seed")}
+        names = ("scenario", "split", "num_contexts", "context_seed", "context_goals")
+        settings = {name: getattr(args, name) for name in names}
         print(json.dumps({**settings, "picture": args.out, "contexts": [asdict(row) for row in rows]}))
     else:
         goals = {split: " ".join(map(str, scenario.goals(split))) for split in splits}

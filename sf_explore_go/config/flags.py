@@ -35,7 +35,7 @@ from sf_explore_go.runs.folder import read_config, run_folder
 from sf_explore_go.runs.resume import check_same_run, check_trusted
 from sf_explore_go.training.policies import EXPLORERS_OWN
 from sf_explore_go.worlds.base import TRAIN
-from sf_explore_go.worlds.registry import place_of, sibling, world_of
+from sf_explore_go.worlds.registry import known_places, place_of, sibling, world_of
 
 POSITIVE = (
     "num_workers", "num_envs_per_worker", "worker_num_splits", "rollout", "batch_size", "num_batches_per_epoch",
@@ -229,9 +229,11 @@ def make_parser(explorer: str | None = None, env: str | None = None) -> Argument
     return parser
 
 
-def defaults_of(names: Collection[str]) -> dict[str, Any]:
-    """The defaults of those flags that every run has; the others belong to an explorer or a world from outside."""
-    return {action.dest: action.default for action in make_parser()._actions if action.dest in names}
+def defaults_of(names: Collection[str], env: str) -> dict[str, Any]:
+    """The defaults of those flags that every run has, and of those that its world has if it is one of ours; the others
+    belong to an explorer or a world from outside."""
+    parser = make_parser(env=env if env in known_places() else None)
+    return {action.dest: action.default for action in parser._actions if action.dest in names}
 
 
 def parse_train_args(argv: Sequence[str]) -> Any:

@@ -12,6 +12,8 @@ from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.seeding import derive_seed
 
 T = TypeVar("T")
+RANDOM, BALANCED = "random", "balanced"  # how the goals of a set are drawn
+WAYS = (RANDOM, BALANCED)
 
 
 class IntegerGenerator(Protocol):
@@ -53,18 +55,23 @@ class ContextSet:
         return context in self.contexts if self.contexts else context.goal in self.goals
 
 
-def draw_context_set(goals: Sequence[int], num_contexts: int, seed: int) -> ContextSet:
+def draw_context_set(goals: Sequence[int], num_contexts: int, seed: int, way: str = RANDOM) -> ContextSet:
     """A set of `num_contexts` different contexts, goals and engine seeds uniform; 0 = the whole distribution.
 
+    With the way `balanced` all goals have as many contexts, give or take one, and the seed decides which have one more.
     The n-th context does not depend on `num_contexts`: a larger set with the same seed holds the smaller one.
     """
     if num_contexts < 0:
         raise UsageError(f"--num_contexts={num_contexts}: it must be positive, or 0 for the whole distribution")
+    if way not in WAYS:
+        raise UsageError(f"--context_goals={way}: it must be {' or '.join(WAYS)}")
     drawn: dict[Context, None] = {}
     stream = ",".join(str(goal) for goal in goals)  # so that sets over other goals have starts of their own
+    in_turn = in_equal_numbers(goals, num_contexts, derive_seed(seed, "context", stream, BALANCED))
     trial = 0
     while len(drawn) < num_contexts:
-        goal = goals[derive_seed(seed, "context", stream, trial, "goal") % len(goals)]
+        alone = goals[derive_seed(seed, "context", stream, trial, "goal") % len(goals)]
+        goal = in_turn[len(drawn)] if way == BALANCED else alone
         drawn[Context(goal, derive_seed(seed, "context", stream, trial, "engine"))] = None
         trial += 1
     return ContextSet(tuple(goals), tuple(drawn))

@@ -134,19 +134,20 @@ def check_same(folders: Sequence[Path], cfgs: Sequence[AttrDict]) -> None:
     """Explorers compare only where they play the same."""
     first = cfgs[0]
     for folder, cfg in zip(folders, cfgs, strict=True):
-        for name in (*SAME, *own_flags(world_of(first.env))):
-            if cfg.get(name) != first.get(name):
+        for name, default in (dict.fromkeys(SAME) | own_flags(world_of(first.env))).items():
+            if cfg.get(name, default) != first.get(name, default):
                 remedy = f"; pass --{name} to play all of them with the same" if name in PLAYED else ""
                 raise UsageError(
-                    f"--experiment={folder.name}: it has {name}={cfg.get(name)}, but {folders[0].name} has"
-                    f" {first.get(name)}; it must be the same in all runs{remedy}"
+                    f"--experiment={folder.name}: it has {name}={cfg.get(name, default)}, but {folders[0].name} has"
+                    f" {first.get(name, default)}; it must be the same in all runs{remedy}"
                 )
 
 
-def own_flags(world: World) -> list[str]:
+def own_flags(world: World) -> dict[str, Any]:
+    """Flags that the world declares, with their defaults, which older runs had."""
     parser = argparse.ArgumentParser(add_help=False)
     world.add_arguments(parser.add_argument_group())
-    return list(vars(parser.parse_args([])))
+    return vars(parser.parse_args([]))
 
 
 # --- explorers --------------------------------------------------------------------------------------------------------

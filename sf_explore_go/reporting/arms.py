@@ -68,8 +68,8 @@ def with_later_flags(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
         return [dict(config) for config in configs]
     from sf_explore_go.config.flags import defaults_of  # torch and Sample Factory: only where old and new runs meet
 
-    defaults = defaults_of(later)
-    return [defaults | dict(config) for config in configs]
+    defaults = {env: defaults_of(later, env) for env in {config["env"] for config in configs}}
+    return [defaults[config["env"]] | dict(config) for config in configs]
 
 
 def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:

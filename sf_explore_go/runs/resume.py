@@ -5,6 +5,7 @@ from typing import Any
 
 from sample_factory.utils.utils import log
 
+from sf_explore_go.core.contexts import RANDOM
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.plugins import is_foreign
 from sf_explore_go.explorers.base import LearnedExplorer
@@ -24,7 +25,7 @@ IDENTITY = (
     "normalize_input", "normalize_input_keys", "normalize_returns", "obs_subtract_mean", "obs_scale", "env_frameskip",
     "env_framestack", "pixel_format", "res_w", "res_h", "wide_aspect_ratio", "optimizer",
 )  # fmt: skip
-BEFORE = {"explore_schedule": CONSTANT}  # what runs had that are older than these flags
+BEFORE = {"explore_schedule": CONSTANT, "context_goals": RANDOM}  # what runs had that are older than these flags
 
 
 def check_same_run(saved: dict[str, Any], given: dict[str, Any], folder: Path) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sample_factory.utils.attr_dict import AttrDict
 
 from sf_explore_go.cli import coverage as coverage_command
-from sf_explore_go.core.errors import run
+from sf_explore_go.core.errors import UsageError, run
 from sf_explore_go.evaluation.coverage import Coverage, effective_cells, measure
 from sf_explore_go.evaluation.explore import Nobody
+from sf_explore_go.evaluation.ladder import check_same
 from sf_explore_go.monitoring.coverage import coverage_pictures
 from sf_explore_go.runs.checkpoints import read_checkpoint, save_atomically
 from sf_explore_go.worlds.cells import CellGrid
@@ -241,3 +243,13 @@ def test_runs_that_do_not_compare_are_refused(tmp_path: Path, capsys: pytest.Cap
     assert run(coverage_command.main, [*argv, "a", "c"]) == 2
     assert "--experiment=c: it has env_frameskip=2, but a has " in capsys.readouterr().err
     assert run(coverage_command.main, [*argv, "a", "b", "--context_seed=3"]) == 0
+
+
+def test_a_run_older_than_a_worlds_flag_had_its_default() -> None:
+    """So it compares with runs that name it."""
+    older = AttrDict(env="my_way_home_train", env_frameskip=4, num_contexts=10, context_seed=1)
+    random, balanced = (AttrDict(older | {"context_goals": way}) for way in ("random", "balanced"))
+    check_same([Path("a"), Path("b")], [older, random])
+    for first, second in ((older, balanced), (balanced, older)):
+        with pytest.raises(UsageError, match=r"--experiment=b: it has context_goals=.*must be the same in all runs"):
+            check_same([Path("a"), Path("b")], [first, second])

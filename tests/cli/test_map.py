@@ -25,6 +25,7 @@ def test_json_holds_the_set_with_the_starts_that_the_engine_gives(tmp_path: Path
         "split": "both",
         "num_contexts": 3,
         "context_seed": 5,
+        "context_goals": "random",
         "picture": str(picture),
         "contexts": [],
     }
@@ -60,12 +61,14 @@ def test_whole_distribution_needs_no_engine(
 
 
 def test_the_small_labyrinth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["--scenario=my_way_home_small", "--num_contexts=3", f"--out={tmp_path / 'map.png'}", "--json"]
+    flags = ["--scenario=my_way_home_small", "--num_contexts=3", "--context_goals=balanced", "--json"]
+    flags.append(f"--out={tmp_path / 'map.png'}")
     assert cli(["map", *flags]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["scenario"] == "my_way_home_small"
     scenario = load_scenario("my_way_home_small")
-    drawn = draw_context_set(scenario.goals("train"), 3, 0).contexts
+    drawn = draw_context_set(scenario.goals("train"), 3, 0, "balanced").contexts
+    assert {context.goal for context in drawn} == set(scenario.goals("train"))
     assert [(row["goal"], row["seed"]) for row in answer["contexts"]] == [(c.goal, c.seed) for c in drawn]
     for row in answer["contexts"]:
         assert row["start"] == point_at(scenario, row["x"], row["y"]) != row["goal"]

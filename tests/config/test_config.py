@@ -105,6 +105,8 @@ def test_seeds_are_resolved_and_kept() -> None:
         ([DOOM, "--explore_ramp", "0.5"], r"--explore_ramp: expected 2 arguments$"),
         ([DOOM, "--explore_when=0"], r"--explore_when=0.0: it must be above 0 and at most 1$"),
         ([DOOM, "--explore_when=1.1"], r"--explore_when=1.1: it must be above 0 and at most 1$"),
+        ([DOOM, "--context_goals=even"], r"--context_goals: 'even' must be one of random, balanced$"),
+        ([GRID, "--context_goals=balanced"], r"unknown flag --context_goals=balanced"),
         ([DOOM, "--explorer_num_epochs=0"], r"--explorer_num_epochs=0: it must be a whole number, at least 1"),
         ([DOOM, "--explorer_batch_size=100"], r"--explorer_batch_size=100: it must be a multiple of --rollout=32"),
         ([DOOM, "--explorer_gamma=1.5"], r"--explorer_gamma=1.5: it must be from 0 to 1"),
@@ -173,6 +175,23 @@ def test_resume_takes_what_was_saved_and_the_command_line_wins(tmp_path: Path) -
     flags = saved_run(tmp_path, gamma=0.123, rollout=10, batch_size=10)
     cfg = parse_train_args([*flags, "--batch_size=20"])
     assert (cfg.seed, cfg.gamma, cfg.rollout, cfg.batch_size) == (5, 0.123, 10, 20)
+
+
+def test_balanced_goals_belong_to_their_run(tmp_path: Path) -> None:
+    """A run that is older than the flag has random ones."""
+    flags = [DOOM, "--preset=smoke", f"--train_dir={tmp_path}", "--experiment=run"]
+    (tmp_path / "run").mkdir()
+    path = tmp_path / "run/config.json"
+    path.write_text(json.dumps(parse_train_args([*flags, "--seed=5", "--context_goals=balanced"])))
+    assert parse_train_args(flags).context_goals == "balanced"
+    with pytest.raises(UsageError, match=r"--context_goals=random \(saved: balanced\)"):
+        parse_train_args([*flags, "--context_goals=random"])
+    older = json.loads(path.read_text())
+    del older["context_goals"]
+    path.write_text(json.dumps(older))
+    assert parse_train_args(flags).context_goals == "random"
+    with pytest.raises(UsageError, match=r"--context_goals=balanced \(saved: random\)"):
+        parse_train_args([*flags, "--context_goals=balanced"])
 
 
 def test_a_schedule_belongs_to_its_run(tmp_path: Path) -> None:

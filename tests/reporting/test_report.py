@@ -281,6 +281,18 @@ def test_flags_that_came_later_had_their_default(tmp_path: Path) -> None:
     }
 
 
+def test_flags_of_our_worlds_that_came_later_had_their_default(tmp_path: Path) -> None:
+    for seed, later in enumerate([{}, {"context_goals": "random"}, {"context_goals": "balanced"}]):
+        make_run(tmp_path / str(seed), 0, seed, {"train": 1.0, "test": 0.5}, env="my_way_home_train", **later)
+    assert {arm.name: len(arm.runs) for arm in group(find_runs([tmp_path]))} == {
+        "baseline (K = 0), context_goals = random": 2,
+        "baseline (K = 0), context_goals = balanced": 1,
+    }
+    make_run(tmp_path / "grid", 0, 0, {"train": 1.0, "test": 0.5})  # a world that has no such flag
+    arms = group(find_runs([tmp_path]), mixed=True)
+    assert "baseline (K = 0), env = illustrative_train" in [arm.name for arm in arms]
+
+
 def test_runs_without_evaluation_are_named_and_deeper_folders_are_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

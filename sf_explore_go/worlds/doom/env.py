@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from sf_explore_go.core.contexts import Context, draw_context_set
+from sf_explore_go.core.contexts import RANDOM, WAYS, Context, draw_context_set
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.worlds.doom.engine import DoomEngine, EngineDied, EngineSettings, start_engine
 from sf_explore_go.worlds.doom.reach import TOUCH, Reach
@@ -31,7 +31,8 @@ class MyWayHomeEnv(gymnasium.Env[Picture, int]):
 
     A *context* is a goal, which is where the vest lies, and a seed, which fixes where the player starts and which way
     it looks. Each reset draws one from the environment's set: ``num_contexts`` contexts of the split, or with
-    ``num_contexts=0`` any context of the split. The same context gives the same first picture, always and everywhere.
+    ``num_contexts=0`` any context of the split. With ``context_goals="balanced"`` instead of ``"random"`` a set has all
+    goals equally often, give or take one. The same context gives the same first picture, always and everywhere.
     ``scenario`` is the labyrinth: ``my_way_home``, or ``my_way_home_small`` with half of its points.
 
     | observation | |
@@ -97,15 +98,17 @@ at an episode's end, as last seen |
         render_mode: str | None = None,
         scenario: str = "my_way_home",
         episodes_per_engine: int = 10_000,
+        context_goals: str = RANDOM,
     ) -> None:
         _at_least("num_contexts", num_contexts, 0)
         for name, value in {"frameskip": frameskip, "res_w": res_w, "res_h": res_h}.items():
             _at_least(name, value, 1)
         _at_least("episodes_per_engine", episodes_per_engine, 1)
+        _one_of("context_goals", context_goals, WAYS)
         _one_of("pixel_format", pixel_format, ("HWC", "CHW"))
         _one_of("render_mode", render_mode, (None, "rgb_array"))
         self.scenario, self.split = load_scenario(scenario), split
-        self.contexts = draw_context_set(self.scenario.goals(split), num_contexts, context_seed)
+        self.contexts = draw_context_set(self.scenario.goals(split), num_contexts, context_seed, context_goals)
         self.frameskip, self.render_mode = frameskip, render_mode
         self.unseen = False
         self.total_frames = 0

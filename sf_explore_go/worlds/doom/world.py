@@ -1,10 +1,11 @@
 """My Way Home as a world: the whole labyrinth, and half of it."""
 
+import argparse
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sf_explore_go.core.contexts import Context, draw_context_set
+from sf_explore_go.core.contexts import RANDOM, WAYS, Context, draw_context_set
 from sf_explore_go.worlds.base import TRAIN, World
 from sf_explore_go.worlds.cells import CellGrid
 from sf_explore_go.worlds.doom.presets import ABOUT, PRESETS
@@ -27,6 +28,7 @@ class MyWayHome(World):
     about: ClassVar[str] = "the labyrinth: 4 training goals, 14 test goals"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
     about_presets: ClassVar[Mapping[str, str]] = ABOUT
+    identity: ClassVar[Sequence[str]] = ("context_goals",)
     steps_outside: ClassVar[bool] = True
 
     @cached_property
@@ -55,11 +57,24 @@ class MyWayHome(World):
 
     def evaluation_contexts(self, cfg: Any, split: str, count: int, seed: int) -> Sequence[Context]:
         flags = context_flags(cfg, split)
-        drawn = draw_context_set(self.scenario.goals(split), flags["num_contexts"], flags["context_seed"])
+        drawn = draw_context_set(
+            self.scenario.goals(split), flags["num_contexts"], flags["context_seed"], flags["context_goals"]
+        )
         return drawn.balanced(count, seed)
 
     def prepare(self, split: str) -> None:
         ensure_wad(self.scenario, split)
+
+    # -- flags ---------------------------------------------------------------------------------------------------
+
+    def add_arguments(self, group: argparse._ArgumentGroup) -> None:
+        group.add_argument(
+            "--context_goals",
+            choices=WAYS,
+            default=RANDOM,
+            help="how the goals of the training contexts are drawn: random, each by itself, or balanced, which is ours"
+            " and not the paper's: every goal equally often, give or take one",
+        )
 
     # -- where things are ----------------------------------------------------------------------------------------
 
@@ -98,10 +113,11 @@ class SmallMyWayHome(MyWayHome):
     }
 
 
-def context_flags(cfg: Any, split: str) -> dict[str, int]:
-    """Size and seed of a run's set of contexts. Test environments play the whole test distribution."""
+def context_flags(cfg: Any, split: str) -> dict[str, Any]:
+    """What decides a run's set of contexts. Test environments play the whole test distribution."""
     context_seed = getattr(cfg, "context_seed", None)
     return {
         "num_contexts": getattr(cfg, "num_contexts", 10) if split == TRAIN else 0,
         "context_seed": context_seed if context_seed is not None else getattr(cfg, "seed", None) or 0,
+        "context_goals": getattr(cfg, "context_goals", RANDOM),  # runs that are older than this flag have none
     }

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -96,6 +97,29 @@ def test_flags_reach_the_environment() -> None:
     env = make_my_way_home_env("my_way_home_train", flags(num_contexts=4, context_seed=9, env_frameskip=2))
     assert env.contexts == draw_context_set(load_scenario().goals("train"), 4, 9)
     assert env.frameskip == 2
+
+
+def test_goals_can_be_balanced() -> None:
+    """In training, and where a run is evaluated on its training contexts; a run without the flag has random ones."""
+    small = load_scenario("my_way_home_small").goals("train")
+    world, _ = place_of("my_way_home_small_train")
+    for cfg, way in ((flags(context_goals="balanced"), "balanced"), (flags(context_goals="random"), "random"),
+                     (flags(), "random")):  # fmt: skip
+        expected = draw_context_set(small, 10, 3, way)
+        assert make_my_way_home_env("my_way_home_small_train", cfg).contexts == expected
+        played = world.evaluation_contexts(cfg, "train", 30, 0)
+        assert played is not None
+        assert Counter(played) == dict.fromkeys(expected.contexts, 3)
+        assert make_my_way_home_env("my_way_home_small_test", cfg).contexts.contexts == ()
+    assert draw_context_set(small, 10, 3, "balanced") != draw_context_set(small, 10, 3)
+
+
+def test_gymnasium_balances_goals_too() -> None:
+    env = gymnasium.make("SfExploreGo/MyWayHome-v0", num_contexts=6, context_goals="balanced").unwrapped
+    assert isinstance(env, MyWayHomeEnv)
+    assert env.contexts == draw_context_set(load_scenario().goals("train"), 6, 0, "balanced")
+    with pytest.raises(UsageError, match=r"^context_goals='even': it must be random or balanced$"):
+        MyWayHomeEnv(context_goals="even")
 
 
 def test_context_seed_zero_is_not_the_runs_seed() -> None:
