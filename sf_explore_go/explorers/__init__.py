@@ -1,1 +1,1 @@
-"""Who acts before the agent: the interface, random, sticky, counts, E3B."""
+"""Who acts before the agent: random, sticky, counts, E3B."""

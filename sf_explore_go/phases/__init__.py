@@ -1,1 +1,1 @@
-"""Explore, then go: the schedule, one open rollout per policy."""
+"""Explore, then go: schedule, rollouts, Gymnasium wrapper."""

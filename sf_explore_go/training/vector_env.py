@@ -13,7 +13,7 @@ from sample_factory.utils.attr_dict import AttrDict
 from sample_factory.utils.timing import Timing
 from sample_factory.utils.utils import log
 
-from sf_explore_go.core.seeding import derive_seed
+from sf_explore_go.core.seeding import env_seed
 from sf_explore_go.explorers.base import ActorExplorer
 from sf_explore_go.explorers.registry import resolve_explorer
 from sf_explore_go.phases.rollouts import OpenRollout
@@ -31,7 +31,6 @@ class SeededVectorEnvRunner(NonBatchedVectorEnvRunner):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.frames = self.buffer_mgr.frames.row(self.worker_idx)
-        # A resumed run draws anew instead of replaying the episodes it began with.
         started = self.buffer_mgr.frames.restored()
         self._frames_at_start = started.total
         memory = self.buffer_mgr.states
@@ -44,7 +43,7 @@ class SeededVectorEnvRunner(NonBatchedVectorEnvRunner):
         return int(self.cfg.num_workers * self.cfg.worker_num_splits)
 
     def seed_for(self, stream: str, global_env_idx: int) -> int:
-        return derive_seed(self.cfg.seed, stream, global_env_idx, self._frames_at_start)
+        return env_seed(self.cfg.seed, stream, global_env_idx, self._frames_at_start)
 
     def _reset(self) -> None:
         """The very first reset. Sample Factory would pass the environment's index as seed, whatever `--seed` is."""

@@ -134,7 +134,12 @@ def test_the_page_has_the_rooms_of_the_contract_in_their_order() -> None:
 
 
 def pins(file: str) -> dict[str, str]:
-    return {name.lower(): version for name, version in PIN.findall(Path(file).read_text())}
+    return {plain(name): version for name, version in PIN.findall(Path(file).read_text())}
+
+
+def plain(distribution: str) -> str:
+    """A name as pip compares it."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def distributions(*folders: str) -> dict[str, str]:
@@ -144,7 +149,7 @@ def distributions(*folders: str) -> dict[str, str]:
         for place in imported_names(ast.parse(path.read_text())).values():
             top = place.partition(".")[0]
             if top not in sys.stdlib_module_names and top not in ("sf_explore_go", "tests", "launch"):
-                found[known[top][0].lower()] = str(path)
+                found[plain(known[top][0])] = str(path)
     return found
 
 
