@@ -1,7 +1,7 @@
 """Plays checkpoints and writes the scores: the library behind `evaluate` and background evaluation."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ def exact_numbers(player: Player, state: dict[str, Any], cfg: AttrDict, split: s
     """What a row says beside its episodes, in a world whose states can be listed; nothing elsewhere."""
     met = dict(state.get(MET, {})) if split == TRAIN else {}
     table = None if cfg.use_rnn else world_of(cfg.env).state_table(cfg, split)  # a memory is no part of a state
-    return met if table is None else {**judge(player, table, cfg.gamma)._asdict(), **met}
+    return met if table is None else {**asdict(judge(player, table, cfg.gamma)), **met}
 
 
 def evaluate_all(

@@ -5,7 +5,8 @@ The optimal value of a state that is n steps from the goal is gamma^(n - 1), sin
 leads one step nearer.
 """
 
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
 
-class Judgement(NamedTuple):
+@dataclass(frozen=True)
+class Judgement:
     """Means over all states."""
 
     value_error: float  # |V - V*|

@@ -35,23 +35,27 @@ def length_figure(arms: Sequence[Arm], title: str) -> Figure | None:
 
 def contexts_figure(arms: Sequence[Arm], title: str) -> Figure | None:
     """Final success against the number of training contexts, if there are at least three; else None."""
-    counts = {int(arm.config["num_contexts"]) for arm in arms}
+    counts = {contexts(arm) for arm in arms}
     lines: dict[str, list[Arm]] = {}
-    for arm in sorted(arms, key=lambda arm: int(arm.config["num_contexts"])):
+    for arm in sorted(arms, key=lambda arm: contexts(arm)):
         lines.setdefault(basic_name(arm.config), []).append(arm)
-    twice = any(len({arm.config["num_contexts"] for arm in line}) < len(line) for line in lines.values())
+    twice = any(len({contexts(arm) for arm in line}) < len(line) for line in lines.values())
     if len(counts) < SEVERAL or twice:
         return None
     picture, axes = empty("training contexts", title)
     for (name, line), colour in zip(lines.items(), cycle(COLOURS), strict=False):
         for split in ("train", "test"):
-            places = [int(arm.config["num_contexts"]) for arm in line]
+            places = [contexts(arm) for arm in line]
             draw(axes, line, places, split, colour, f"{name}: {split} contexts")
     axes.set_xscale("log")
     axes.set_xticks(sorted(counts), [str(count) for count in sorted(counts)])
     axes.minorticks_off()
     axes.legend(frameon=False, loc="lower right")
     return picture
+
+
+def contexts(arm: Arm) -> int:
+    return int(arm.config.get("num_contexts", 0))
 
 
 def empty(label: str, title: str) -> tuple[Figure, Axes]:

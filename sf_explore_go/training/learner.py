@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ class ExploreGoLearner(Learner):
         if self._bonus is not None:
             state[AGENTS_COUNTS] = self._bonus.state_dict()
         if self.states is not None and self.policy_id == AGENT:
-            state[STATES], state[MET] = self.states.state_dict(), self.states.share()._asdict()
+            state[STATES], state[MET] = self.states.state_dict(), asdict(self.states.share())
         return state
 
     def load_from_checkpoint(self, policy_id: int, load_progress: bool = True) -> None:

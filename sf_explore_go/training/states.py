@@ -5,7 +5,8 @@ state and action is marked when it is met in either phase, a state is stamped wh
 run's go steps, by the pace of the environments that make them; in one process they are exact.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +19,8 @@ from sf_explore_go.worlds.registry import world_of
 STATES = "states"  # in a checkpoint
 
 
-class Met(NamedTuple):
+@dataclass(frozen=True)
+class Met:
     """Shares of what the training contexts hold."""
 
     explored: float  # pairs of state and action, met so far in either phase

@@ -35,7 +35,8 @@ class SeededVectorEnvRunner(NonBatchedVectorEnvRunner):
         self._frames_at_start = started.total
         memory = self.buffer_mgr.states
         self.recorder = memory and memory.recorder(self._groups(), started.go // self.env_info.frameskip)
-        self._state_key = world_of(self.cfg.env).state_key
+        asks = self.recorder is not None or needs_states(self.cfg)
+        self._state_key = world_of(self.cfg.env).state_key if asks else None
         self._states: dict[int, int] = {}  # of each environment, if they are recorded
 
     def _groups(self) -> int:
@@ -80,6 +81,7 @@ class SeededVectorEnvRunner(NonBatchedVectorEnvRunner):
 
     def _record(self, env_i: int, info: dict, *, ended: bool) -> None:
         assert self.recorder is not None
+        assert self._state_key is not None
         self.recorder.note(self._states[env_i], int(self.actor_states[env_i][0].last_actions), Phase.GO)
         if ended:
             self._begin(env_i, info["reset_info"])
@@ -88,6 +90,7 @@ class SeededVectorEnvRunner(NonBatchedVectorEnvRunner):
 
     def _begin(self, env_i: int, info: dict) -> None:
         assert self.recorder is not None
+        assert self._state_key is not None
         self._states[env_i] = self._state_key(info)
         self.recorder.begin_go(self._states[env_i])
 
@@ -143,7 +146,7 @@ class ExploreGoVectorEnvRunner(SeededVectorEnvRunner):
             AgentFirst(),
             schedule=PhaseSchedule(longest, self.seed_for("phase", global_env_idx)),
             explorer=explorer,
-            state_key=self._state_key if needs_states(self.cfg) or self.recorder is not None else None,
+            state_key=self._state_key,
             recorder=self.recorder,
         )
 

@@ -271,14 +271,21 @@ def test_help_shows_worlds_presets_and_the_defaults_that_a_run_has(
         assert f"--train_for_env_steps={flags['train_for_env_steps']} " in line
     entries = {entry.split()[0]: " ".join(entry.split()) for entry in text.split("\n  --")}
     expected = {
-        "max_pure_expl_steps": "(default: 200 with paper; 100 with laptop; 50 with smoke; 8 with illustrative)",
+        "max_pure_expl_steps": "(default: 200 with paper; 100 with laptop; 50 with smoke, four_rooms,"
+        " four_rooms_paper; 8 with illustrative)",
         "explorer_num_epochs": "(default: the same) (4 with laptop)",
-        "eval_episodes": "(default: 100)",
+        "eval_episodes": "(default: 100 with paper, laptop, smoke, illustrative; 40 with four_rooms; 200 with"
+        " four_rooms_paper)",
         "explore_schedule": "(default: constant)",
         "explore_ramp": "(default: 0.0 0.5)",
         "explore_when": "(default: 0.9)",
         "seed": "Set a fixed seed value",
-    } | ({"rollout": "(default: 32 with paper, laptop; 16 with smoke; 5 with illustrative)"} if "all" in flag else {})
+    }
+    if "all" in flag:
+        expected["rollout"] = (
+            "(default: 32 with paper, laptop, four_rooms; 16 with smoke; 256 with four_rooms_paper; 5 with"
+            " illustrative)"
+        )
     for name, end in expected.items():
         assert entries[name].endswith(end)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sample_factory.algo.learning.learner import Learner
 
 from sf_explore_go.cli.train import main
 from sf_explore_go.core.errors import UsageError
@@ -42,7 +43,7 @@ def test_it_is_the_papers_with_counts_of_its_own(tmp_path: Path, monkeypatch: py
         return made[-1]
 
     given: list[np.ndarray] = []
-    prepare = learner.Learner._prepare_batch
+    prepare = Learner._prepare_batch
 
     def prepared(self: Any, batch: Any) -> Any:
         if self.policy_id == 0:
@@ -50,7 +51,7 @@ def test_it_is_the_papers_with_counts_of_its_own(tmp_path: Path, monkeypatch: py
         return prepare(self, batch)
 
     monkeypatch.setattr(learner, "make_agents_bonus", make)
-    monkeypatch.setattr(learner.Learner, "_prepare_batch", prepared)
+    monkeypatch.setattr(Learner, "_prepare_batch", prepared)
     words = (*SMALL, f"--max_pure_expl_steps={steps}", f"--train_dir={tmp_path}", "--experiment=run", "--seed=1")
     assert main([*words, "--train_for_env_steps=2000", "--milestone_step_freq=0"]) == 0
     (bonus,) = [one for one in made if one.seen]

@@ -11,7 +11,6 @@ from sample_factory.algo.utils.env_info import extract_env_info
 from sample_factory.algo.utils.make_env import make_env_func_non_batched
 from sample_factory.algo.utils.model_sharing import ParameterServer
 from sample_factory.algo.utils.tensor_dict import clone_tensordict
-from sample_factory.envs.env_utils import register_env
 from sample_factory.utils.attr_dict import AttrDict
 from sample_factory.utils.gpu_utils import set_global_cuda_envvars
 from sample_factory.utils.timing import Timing
@@ -20,9 +19,10 @@ from sf_explore_go.training.buffers import ExploreGoBufferMgr
 from sf_explore_go.training.environments import register_worlds
 from sf_explore_go.training.learner import ExploreGoLearner
 from sf_explore_go.training.vector_env import ExploreGoVectorEnvRunner
+from sf_explore_go.worlds.base import World
 from tests.training.recording import make_cfg
 
-ENV_NAME = "six_steps"
+ENV_NAME = "tests.training.test_hand_made_episode:SixStepsWorld"
 LENGTH, SWITCH, ROLLOUT = 6, 2, 4
 VALUE = 1.0  # the critic's answer, everywhere
 
@@ -50,8 +50,9 @@ class SixSteps(gym.Env):
         return np.array([self.t, 1.0], np.float32)
 
 
-def make_env(env_name: str, cfg: Any, env_config: Any, render_mode: str | None = None) -> SixSteps:
-    return SixSteps()
+class SixStepsWorld(World):
+    def make_env(self, split: str, cfg: Any, render_mode: str | None = None) -> SixSteps:
+        return SixSteps()
 
 
 class AlwaysTwo:
@@ -71,8 +72,7 @@ def cfg(tmp_path: Path) -> AttrDict:
     cfg = make_cfg(tmp_path, *flags)
     cfg.env = ENV_NAME
     set_global_cuda_envvars(cfg)
-    register_worlds()
-    register_env(ENV_NAME, make_env)
+    register_worlds(ENV_NAME)
     return cfg
 
 

@@ -12,7 +12,7 @@ from sf_explore_go.phases.schedule import Phase
 from sf_explore_go.runs.checkpoints import read_checkpoint
 from sf_explore_go.runs.names import checkpoints_in, milestones, policy_folder
 from sf_explore_go.runs.scores import read_scores
-from sf_explore_go.training.states import StateMemory
+from sf_explore_go.training.states import Met, StateMemory
 from sf_explore_go.worlds.grid.four_rooms import FourRoomsEnv
 
 SMALL = (
@@ -26,9 +26,9 @@ def test_marks_stamps_and_windows_by_hand() -> None:
     pen = memory.recorder(groups=1, begun_at=0)
     for state, action, phase in ((0, 1, Phase.EXPLORE), (1, 0, Phase.GO), (2, 0, Phase.GO), (2, 0, Phase.GO)):
         pen.note(state, action, phase)
-    assert memory.share() == (3 / 8, 2 / 4)  # the explorer's state 0 is met, but no sample of the agent's
+    assert memory.share() == Met(3 / 8, 2 / 4)  # the explorer's state 0 is met, but no sample of the agent's
     pen.note(3, 1, Phase.GO)
-    assert memory.share() == (4 / 8, 2 / 4)  # the last three are 2, 2 and 3
+    assert memory.share() == Met(4 / 8, 2 / 4)  # the last three are 2, 2 and 3
     other = StateMemory(4, 2, window=3, share=False)
     other.load_state_dict(memory.state_dict())
     assert other.share() == memory.share()

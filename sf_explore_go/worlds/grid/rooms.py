@@ -6,9 +6,8 @@ it can turn left, turn right or walk forward. All of it is MiniGrid's `FourRooms
 once per context instead of at every step; the tests compare every state and action with MiniGrid.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,8 @@ WALL, FLOOR, TARGET, AGENT = (2, 5, 0), (1, 0, 0), (8, 1, 0), (10, 0, 0)  # Mini
 SMALLEST = 5
 
 
-class RoomContext(NamedTuple):
+@dataclass(frozen=True)
+class RoomContext:
     """One task: where the doors and the goal are, and where the agent starts."""
 
     doors: Doors
@@ -185,7 +185,7 @@ def moved(context: RoomContext, size: int, seed: int, index: int) -> RoomContext
     free = free_cells(context.doors, size)
     free[context.goal] = free[context.start] = False
     turned = (context.direction + 1 + int(rng.integers(3))) % 4
-    return context._replace(start=pick(free, rng), direction=turned)
+    return replace(context, start=pick(free, rng), direction=turned)
 
 
 def pick(where: NDArray[np.bool_], rng: np.random.Generator) -> Cell:
