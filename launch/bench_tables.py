@@ -1,8 +1,10 @@
-"""The tables of docs/performance.md, from what `sf-explore-go bench training --json=FILE` wrote.
+"""The tables of docs/performance.md, from what `sf-explore-go bench training --json=FILE` wrote, and from trainings that
+took turns with those of earlier code.
 
-python launch/bench_tables.py docs/results/bench_training.json docs/figures/bench_training
+python launch/bench_tables.py docs/results docs/figures/bench_training
 """
 
+import csv
 import json
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
@@ -75,9 +77,32 @@ def cores_table(arms: Mapping[str, Sequence[dict]]) -> str:
     return markdown_table(("arm", *KINDS.values()), rows)
 
 
-def main(source: Path, folder: Path) -> None:
-    rows = json.loads(source.read_text())["training"]
+def before_and_after_table(source: Path) -> str:
+    """Each arm next to stock with the same preset, and to itself before, turn by turn."""
+    speeds: dict[tuple[str, str], dict[str, float]] = {}
+    with source.open(newline="") as file:
+        for row in csv.DictReader(file):
+            speeds.setdefault((row["preset"], row["arm"]), {})[row["turn"]] = float(row["frames_per_second"])
+
+    def ratio(preset: str, arm: str, other: str) -> str:
+        theirs = speeds.get((preset, other))
+        if theirs is None or arm == other:
+            return ""
+        found = [speed / theirs[turn] for turn, speed in speeds[preset, arm].items()]
+        return f"**{np.median(found):.2f}** ({min(found):.2f} to {max(found):.2f})"
+
+    rows = [
+        (preset, arm, f"{np.median(list(turns.values())):,.0f}".replace(",", " "),
+         ratio(preset, arm, "stock"), ratio(preset, arm, "E3B, before") if arm.startswith("E3B") else "")
+        for (preset, arm), turns in speeds.items()
+    ]  # fmt: skip
+    return markdown_table(("preset", "arm", "frames/s", "of stock (range over turns)", "of E3B before"), rows)
+
+
+def main(results: Path, folder: Path) -> None:
+    rows = json.loads((results / "bench_training.json").read_text())["training"]
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "before_after.md").write_text(before_and_after_table(results / "speed_before_after.csv") + "\n")
     for preset in PRESETS:
         arms = turns_by_arm(rows, preset)
         (folder / f"{preset}.md").write_text(speed_table(arms) + "\n")
@@ -86,7 +111,7 @@ def main(source: Path, folder: Path) -> None:
 
 if __name__ == "__main__":
     parser = ArgumentParser(description="Make the tables of docs/performance.md from what `bench training` measured.")
-    parser.add_argument("source", type=Path, help="the JSON file that `sf-explore-go bench training --json` wrote")
+    parser.add_argument("results", type=Path, help="the folder of what was measured")
     parser.add_argument("folder", type=Path, help="where the tables go")
     args = parser.parse_args()
-    main(args.source, args.folder)
+    main(args.results, args.folder)

@@ -18,5 +18,5 @@ draw illustrative_k "Illustrative CMDP: how long the explore phase may be" docs/
 python launch/architecture.py "$out/architecture.png"
 python launch/explorer_tables.py docs/results "$out"
 python launch/sb3_illustrative.py table docs/results/sb3_illustrative.csv "$out/sb3_illustrative"
-python launch/bench_tables.py docs/results/bench_training.json "$out/bench_training"
+python launch/bench_tables.py docs/results "$out/bench_training"
 [ "$out" != docs/figures ] || python launch/tables.py
