@@ -1,5 +1,5 @@
-"""The tables of docs/performance.md, from what `sf-explore-go bench training --json=FILE` wrote, and from trainings that
-took turns with those of earlier code.
+"""The tables of docs/performance.md, from what `sf-explore-go bench training --json=FILE` wrote, and from trainings
+that took turns with those of earlier code.
 
 python launch/bench_tables.py docs/results docs/figures/bench_training
 """
