@@ -15,6 +15,7 @@ draw my_way_home_whole "The whole My Way Home on two cores, one run with E3B" do
 draw illustrative "Illustrative CMDP: success on training colours and on white" docs/results/illustrative
 # K = 0 and K = 8 are those of the 20 seeds above
 draw illustrative_k "Illustrative CMDP: how long the explore phase may be" docs/results/illustrative docs/results/illustrative_k
+draw four_rooms "Four Rooms, 9 x 9: success on training, reachable and unreachable contexts" docs/results/four_rooms
 python launch/architecture.py "$out/architecture.png"
 python launch/explorer_tables.py docs/results "$out"
 python launch/sb3_illustrative.py table docs/results/sb3_illustrative.csv "$out/sb3_illustrative"

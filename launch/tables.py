@@ -8,6 +8,7 @@ from pathlib import Path
 
 PAGES = (
     "README.md", "docs/results.md", "docs/illustrative.md", "docs/performance.md", "docs/e3b.md", "docs/explorers.md",
+    "docs/four_rooms.md",
     "docs/any_library.md",
 )  # fmt: skip
 SHOWN = re.compile(r"(<!-- (docs/figures/\S+\.md) -->\n)((?:\|.*\n)*)")
