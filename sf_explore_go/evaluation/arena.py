@@ -50,8 +50,13 @@ class Arena:
 
 
 def make_player(path: Path, state: dict[str, Any], arena: Arena, split: str, *, greedy: bool) -> Player:
+    return fitting_player(path, state, arena.cfg(split), arena.envs(split)[0], greedy=greedy)
+
+
+def fitting_player(path: Path, state: dict[str, Any], cfg: AttrDict, env: Any, *, greedy: bool) -> Player:
+    """The player of a checkpoint, which must be one of this run's agent."""
     try:
-        return Player(arena.cfg(split), arena.envs(split)[0], state, greedy=greedy)
+        return Player(cfg, env, state, greedy=greedy)
     except RuntimeError as error:
         raise CheckpointError(
             f"checkpoint {path} does not fit this run's network; it may be another run's or an explorer's"

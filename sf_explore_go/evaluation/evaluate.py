@@ -10,7 +10,7 @@ from sample_factory.utils.attr_dict import AttrDict
 from sf_explore_go.evaluation.arena import Arena, make_player
 from sf_explore_go.evaluation.episodes import plan_episodes
 from sf_explore_go.evaluation.exact import judge
-from sf_explore_go.evaluation.player import Player, play
+from sf_explore_go.evaluation.player import Episode, Player, play
 from sf_explore_go.runs.checkpoints import MET, CheckpointError, read_checkpoint
 from sf_explore_go.runs.scores import (
     BY_GOAL,
@@ -47,19 +47,31 @@ def evaluate_checkpoint(
     if not missing:
         return rows
     state = read_checkpoint(path, "cpu")
-    frames = sum(state.get("frames", [state["env_steps"]]))
     for split in missing:
-        player = make_player(path, state, arena, split, greedy=settings.greedy)
-        plan = plan_episodes(arena.cfg(split), split, settings.episodes, settings.eval_seed)
-        episodes = play(player, arena.envs(split), plan, threads=arena.threads, on_episode=on_episode)
-        row = score(episodes, frames, split, path.name, settings)
-        row = replace(row, **exact_numbers(player, state, arena.cfg(split), split))
+        row, episodes = play_split(path, state, split, settings, arena, on_episode)
         # The detail first: a row of evaluation.csv says that the checkpoint is done.
         if world_of(arena.cfg(split).env).scored_by_goal:
-            merge_scores(folder / BY_GOAL, score_by_goal(episodes, frames, split, path.name, settings))
+            merge_scores(folder / BY_GOAL, score_by_goal(episodes, row.frames, split, path.name, settings))
         merge_scores(folder / EVALUATION, [row])
         rows.append(row)
     return rows
+
+
+def play_split(
+    path: Path,
+    state: dict[str, Any],
+    split: str,
+    settings: Settings,
+    arena: Arena,
+    on_episode: Callable[[], None] = lambda: None,
+) -> tuple[Score, list[Episode]]:
+    """Play the checkpoint `state`, read from `path`, on one split: its row, and the episodes behind it."""
+    frames = sum(state.get("frames", [state["env_steps"]]))
+    player = make_player(path, state, arena, split, greedy=settings.greedy)
+    plan = plan_episodes(arena.cfg(split), split, settings.episodes, settings.eval_seed)
+    episodes = play(player, arena.envs(split), plan, threads=arena.threads, on_episode=on_episode)
+    row = score(episodes, frames, split, path.name, settings)
+    return replace(row, **exact_numbers(player, state, arena.cfg(split), split)), episodes
 
 
 def exact_numbers(player: Player, state: dict[str, Any], cfg: AttrDict, split: str) -> dict[str, Any]:

@@ -118,19 +118,27 @@ class Player:
             self.model.returns_normalizer(values, denormalize=True)  # in place
         return values.double().numpy(), result["action_logits"].argmax(dim=1).numpy()
 
-    def act(self, obs: list[dict], rnn_states: torch.Tensor, draws: np.ndarray) -> tuple[list[Any], torch.Tensor]:
-        """Actions for a list of observations; `draws` [n, self.draws] are the uniform numbers that decide on them."""
+    def act(
+        self, obs: list[dict], rnn_states: torch.Tensor, draws: np.ndarray, *, greedy: bool | None = None
+    ) -> tuple[list[Any], torch.Tensor]:
+        """Actions for a list of observations; `draws` [n, self.draws] are the uniform numbers that decide on them.
+
+        Without `greedy`, as the player was made.
+        """
+        greedy = self.greedy if greedy is None else greedy
         actions: list[Any] = []
         states = []
         for begin in range(0, len(obs), ROWS):
             part = slice(begin, begin + ROWS)
-            some, state = self._act_rows(obs[part], rnn_states[part], draws[part])
+            some, state = self._act_rows(obs[part], rnn_states[part], draws[part], greedy=greedy)
             actions += some
             states.append(state)
         return actions, torch.cat(states)
 
     @torch.no_grad()
-    def _act_rows(self, obs: list[dict], rnn_states: torch.Tensor, draws: np.ndarray) -> tuple[list[Any], torch.Tensor]:
+    def _act_rows(
+        self, obs: list[dict], rnn_states: torch.Tensor, draws: np.ndarray, *, greedy: bool
+    ) -> tuple[list[Any], torch.Tensor]:
         used = len(obs)
         batch = {key: torch.from_numpy(filled_up(np.stack([o[key] for o in obs]))) for key in obs[0]}
         states = torch.zeros((ROWS, rnn_states.shape[1]))
@@ -140,9 +148,7 @@ class Player:
         new_states = result["new_rnn_states"].reshape(ROWS, -1)[:used]
         numbers = torch.as_tensor(draws, dtype=torch.float64).split([part.draws for part in self.parts], dim=1)
         columns = logits.split([part.logits for part in self.parts], dim=1)
-        chosen = [
-            part.choose(a, b, greedy=self.greedy) for part, a, b in zip(self.parts, columns, numbers, strict=True)
-        ]
+        chosen = [part.choose(a, b, greedy=greedy) for part, a, b in zip(self.parts, columns, numbers, strict=True)]
         if isinstance(self.action_space, gym.spaces.Tuple):
             return list(zip(*chosen, strict=True)), new_states
         return chosen[0], new_states

@@ -4,7 +4,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from sample_factory.algo.utils.context import global_model_factory
+from sample_factory.algo.utils.context import global_env_registry, global_model_factory
 from sample_factory.envs.env_utils import register_env
 from sample_factory.model.encoder import Encoder, default_make_encoder_func
 from torch import Tensor
@@ -18,8 +18,10 @@ def register_worlds(env_name: str | None = None) -> None:
     names = list(known_places())
     if env_name is not None and is_foreign(env_name):
         names += [sibling(env_name, split) for split in world_of(env_name).splits]
+    known = global_env_registry()
     for name in names:
-        register_env(name, make_env)
+        if known.get(name) is not make_env:  # else Sample Factory warns
+            register_env(name, make_env)
     global_model_factory().register_encoder_factory(make_encoder)
 
 

@@ -17,6 +17,11 @@ SOURCE = Path(__file__).parent / "my_way_home_small"
 NAME = "pretrained"  # of its copy among the runs
 
 
+def pretrained_agents() -> dict[str, Path]:
+    """Name -> folder, of the agents that come with the package."""
+    return {path.parent.name: path.parent for path in sorted(Path(__file__).parent.glob("*/config.json"))}
+
+
 def add_run_arguments(parser: ArgumentParser) -> None:
     """Which run: by name, or the one that comes with the package."""
     which = parser.add_mutually_exclusive_group(required=True)
