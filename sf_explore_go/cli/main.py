@@ -25,6 +25,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "sweep": ("sf_explore_go.cli.sweep", "print many runs, run them here or on Slurm, and see how far they are"),
     "tensorboard": ("sf_explore_go.cli.tensorboard", "show curves and pictures of all runs in the browser"),
     "enjoy": ("sf_explore_go.cli.enjoy", "watch a trained agent, in a window or as a film"),
+    "export": ("sf_explore_go.cli.export", "write a trained agent as an ONNX file"),
     "values": ("sf_explore_go.cli.values", "draw what an agent thinks of every state, beside the optimum (Four Rooms)"),
     "map": ("sf_explore_go.cli.map", "draw the labyrinth and print the contexts of a set"),
     "scenario": ("sf_explore_go.cli.scenario", "build and check the scenario WADs"),

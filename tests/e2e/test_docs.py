@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sf_explore_go.bench import common as bench
-from sf_explore_go.cli import doctor, enjoy, values
+from sf_explore_go.cli import doctor, enjoy, export, values
 from sf_explore_go.cli import map as map_command
 from sf_explore_go.cli import scenario as scenario_command
 from sf_explore_go.cli import sweep as sweep
@@ -64,6 +64,7 @@ PARSERS: dict[str, Callable[[list[str]], object]] = {
     "evaluate": evaluate_parser().parse_args,
     "report": report_parser().parse_args,
     "coverage": lambda argv: parse_coverage(with_examples(argv)),
+    "export": export.make_parser().parse_args,
     "values": values.make_parser().parse_args,
     "enjoy": enjoy.make_parser().parse_args,
     "tensorboard": tensorboard_command.make_parser().parse_args,

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -134,7 +135,11 @@ def test_the_page_has_the_rooms_of_the_contract_in_their_order() -> None:
 
 
 def pins(file: str) -> dict[str, str]:
-    return {plain(name): version for name, version in PIN.findall(Path(file).read_text())}
+    text = Path(file).read_text()
+    if file == "pyproject.toml":
+        extras = tomllib.loads(text)["project"]["optional-dependencies"]
+        text = "\n".join(line for lines in extras.values() for line in lines)
+    return {plain(name): version for name, version in PIN.findall(text)}
 
 
 def plain(distribution: str) -> str:
@@ -156,7 +161,7 @@ def distributions(*folders: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("folders", "files"),
     [
-        (["sf_explore_go"], ["requirements.txt"]),
+        (["sf_explore_go"], ["requirements.txt", "pyproject.toml"]),  # there: optional extras
         (["launch", "tests", "docs"], ["requirements.txt", "requirements-dev.txt"]),
     ],
 )
@@ -166,6 +171,10 @@ def test_everything_imported_is_pinned_as_installed(folders: list[str], files: l
     assert {name: path for name, path in imported.items() if name not in pinned} == {}
     installed = {name: metadata.version(name).partition("+")[0] for name in imported}  # "+cpu" is the same torch
     assert {name: pinned[name] for name in imported} == installed
+
+
+def test_extras_are_installed_for_the_tests() -> None:
+    assert pins("pyproject.toml").items() <= pins("requirements-dev.txt").items()
 
 
 def test_there_is_one_version() -> None:
