@@ -25,6 +25,7 @@ class StopRequest:
             self._previous[number] = signal.signal(number, self._on_signal)
         self._pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._previous_pipe = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)  # whoever started us may have held them back till now
 
     def restore(self) -> None:
         for number, handler in self._previous.items():

@@ -18,6 +18,7 @@ from sf_explore_go.runs.status import EXIT_INTERRUPTED, FINISHED, RUNNING
 from sf_explore_go.sweep.plan import Resources, Run, Sweep
 from sf_explore_go.sweep.state import (
     RunState,
+    clear_exit,
     exit_file,
     holder,
     is_finished,
@@ -25,6 +26,7 @@ from sf_explore_go.sweep.state import (
     lock_file,
     log_file,
     run_state,
+    start_command,
     sweep_lock,
     try_lock,
     write_holder,
@@ -110,13 +112,12 @@ class LocalSweep:
             devices = gpus_of(index, self.sweep.resources.gpus, self.gpus)
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, devices))
         log = log_file(self.sweep, run)
-        for path in (log, exit_file(self.sweep, run)):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        exit_file(self.sweep, run).unlink(missing_ok=True)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        clear_exit(self.sweep, run)
         try:
             with log.open("ab") as file:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "sf_explore_go.cli.start", str(lock), *self.sweep.train_command(run)],
+                    start_command(self.sweep, run, lock),
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=file,

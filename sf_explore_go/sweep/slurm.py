@@ -45,32 +45,56 @@ def call(*words: str) -> str:
 
 def submit(sweep: Sweep, *, with_report: bool, seeds: str | None) -> list[str]:
     """Submit what has not finished; lines that tell what was done."""
-    check_place(sweep.resources)
+    check_words(sweep.resources)
+    check_partition(sweep.resources)
     if jobs_at_work(sweep):
         raise UsageError(f"{sweep.folder} has jobs in the queue; wait for them, or run `sf-explore-go sweep cancel`")
-    runs = [run for run in sweep.runs if not is_finished(sweep, run)]
+    runs = unfinished(sweep)
     if not runs:
-        return [f"all {len(sweep.runs)} runs have finished; nothing to submit"]
+        return [nothing_to_submit(sweep)]
     for folder in (sweep.own_folder / "logs", sweep.own_folder / "exits"):
         folder.mkdir(parents=True, exist_ok=True)
     cancelled_mark(sweep).unlink(missing_ok=True)
-    script = sweep.own_folder / "train.sh"
-    script.write_text(train_script(sweep, runs))
+    texts = scripts(sweep, runs, with_report=with_report, seeds=seeds)
+    for path, text in texts.items():
+        path.write_text(text)
+    script, *later = texts
     job = call("sbatch", "--parsable", str(script)).strip().split(";")[0]
     record: dict[str, Any] = {"train": job, "runs": [run.experiment for run in runs]}
     write_record(sweep, record)
     lines = [f"job {job}: {len(runs)} runs, script {script}"]
-    if with_report:
-        script = sweep.own_folder / "report.sh"
-        script.write_text(report_script(sweep, seeds))
+    for script in later:
         record["report"] = call("sbatch", "--parsable", f"--dependency=afterany:{job}", str(script)).strip()
         write_record(sweep, record)
         lines.append(f"job {record['report']}: evaluation and report after it, script {script}")
     return lines
 
 
-def check_place(resources: Resources) -> None:
-    """Refuse a partition that is not there, and names that would not be one word of a job script."""
+def dry_run(sweep: Sweep, *, with_report: bool, seeds: str | None) -> list[str]:
+    """The job scripts that `submit` would submit; asks nothing of Slurm and writes nothing."""
+    check_words(sweep.resources)
+    runs = unfinished(sweep)
+    return list(scripts(sweep, runs, with_report=with_report, seeds=seeds).values()) if runs else []
+
+
+def unfinished(sweep: Sweep) -> list[Run]:
+    return [run for run in sweep.runs if not is_finished(sweep, run)]
+
+
+def nothing_to_submit(sweep: Sweep) -> str:
+    return f"all {len(sweep.runs)} runs have finished; nothing to submit"
+
+
+def scripts(sweep: Sweep, runs: Sequence[Run], *, with_report: bool, seeds: str | None) -> dict[Path, str]:
+    """The job scripts by file, in the order in which they are submitted."""
+    texts = {sweep.own_folder / "train.sh": train_script(sweep, runs)}
+    if with_report:
+        texts[sweep.own_folder / "report.sh"] = report_script(sweep, seeds)
+    return texts
+
+
+def check_words(resources: Resources) -> None:
+    """Refuse names that would not be one word of a job script."""
     for name in ("partition", "account"):
         value = getattr(resources, name)
         if not WORD.fullmatch(value):
@@ -78,6 +102,10 @@ def check_place(resources: Resources) -> None:
     for option in resources.sbatch_options:
         if "\n" in option:
             raise UsageError(f"resources.sbatch_options: {option!r} must be one line")
+
+
+def check_partition(resources: Resources) -> None:
+    """Refuse a partition that Slurm does not have."""
     partitions = sorted(set(call("sinfo", "--noheader", "--format=%R").split()))
     for partition in filter(None, resources.partition.split(",")):
         if partition not in partitions:

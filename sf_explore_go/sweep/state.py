@@ -4,6 +4,8 @@ import csv
 import fcntl
 import os
 import signal
+import socket
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,6 +58,18 @@ def read_exit(sweep: Sweep, run: Run) -> int:
         return int(exit_file(sweep, run).read_text())
     except (OSError, ValueError):
         return 0
+
+
+def clear_exit(sweep: Sweep, run: Run) -> None:
+    """A training of the run begins."""
+    exit_file(sweep, run).parent.mkdir(parents=True, exist_ok=True)
+    exit_file(sweep, run).unlink(missing_ok=True)
+
+
+def start_command(sweep: Sweep, run: Run, lock: int) -> list[str]:
+    """The training of a run as a process that inherits its lock and leaves its exit status behind."""
+    files = (str(lock), f"--exit_file={exit_file(sweep, run).absolute()}")
+    return [sys.executable, "-m", "sf_explore_go.cli.start", *files, *sweep.train_command(run)]
 
 
 def run_state(sweep: Sweep, run: Run, at_work: str | None) -> RunState:
@@ -151,17 +165,23 @@ def is_locked(path: Path) -> bool:
 
 
 def write_holder(file: int, pid: int) -> None:
-    """Note in a lock file which process holds it."""
+    """Note in a lock file which process holds it, and on which machine: other machines may share the folder."""
     os.ftruncate(file, 0)
-    os.pwrite(file, str(pid).encode(), 0)
+    os.pwrite(file, f"{pid} {socket.gethostname()}".encode(), 0)
 
 
 def holder(path: Path) -> int | None:
-    """The process that holds a lock; None if nobody does."""
+    """The process of this machine that holds a lock; None if there is none."""
     if not is_locked(path):
         return None
-    text = path.read_text()
-    return int(text) if text.isdigit() else None
+    pid, _, host = path.read_text().partition(" ")
+    return int(pid) if pid.isdigit() and host in ("", socket.gethostname()) else None
+
+
+def who_holds(path: Path) -> str:
+    """The holder of a lock, to begin a sentence with."""
+    pid, _, host = path.read_text().partition(" ")
+    return f"process {pid or 'unknown'}" + (f" on {host}" if host not in ("", socket.gethostname()) else "")
 
 
 @contextmanager
@@ -173,7 +193,7 @@ def sweep_lock(sweep: Sweep) -> Iterator[None]:
     except OSError as error:
         raise UsageError(f"--train_dir: {path} cannot be written ({error.strerror})") from error
     if file is None:
-        raise UsageError(f"process {holder(path)} is working on {sweep.folder}; wait for it, or cancel it")
+        raise UsageError(f"{who_holds(path)} is working on {sweep.folder}; wait for it, or cancel it")
     try:
         write_holder(file, os.getpid())
         yield

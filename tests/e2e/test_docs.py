@@ -42,7 +42,7 @@ def without_blocks(text: str) -> str:
 
 
 def parse_sweep(argv: list[str]) -> None:
-    action, words = (argv[0], argv[1:]) if argv[0] in sweep.ACTIONS else ("run", argv)
+    action, words = sweep.split_action(argv)
     assert sweep.make_parser(action).parse_args(words).file.is_file()
 
 
