@@ -21,7 +21,7 @@ PANELS = {  # number of a row -> title, splits
 }
 
 
-def exact_figure(arms: Sequence[Arm], title: str) -> Figure | None:
+def exact_figure(arms: Sequence[Arm]) -> Figure | None:
     """Mean over seeds with its 95 % interval against frames; None if no run has such numbers."""
     if not any(arm.curve("train", "value_error") for arm in arms):
         return None
@@ -37,7 +37,7 @@ def exact_figure(arms: Sequence[Arm], title: str) -> Figure | None:
         axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
-    picture.suptitle(title, fontsize=12)
+    picture.suptitle("What the training has met, and how near its agent is to the optimum", fontsize=12)
     handles, labels = axes.get_legend_handles_labels()
     picture.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     return picture

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from sf_explore_go import __version__
 from sf_explore_go.reporting.runs import Arm
 from sf_explore_go.reporting.starts import HEADERS as COVERAGE_HEADERS
-from sf_explore_go.reporting.tables import columns, table_rows
+from sf_explore_go.reporting.tables import columns, lines_of, state_columns
 
 # The browser is told to load nothing, so that the page is the same on any machine and tells no one that it is read.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -105,11 +105,12 @@ def page(
         *(f'<p class="note">{html.escape(note)}</p>' for note in notes),
         *(picture(figure, name) for name, figure in sections["figure"].items()),
         "<h2>Final success</h2>",
-        table(list(columns(rows)), table_rows(rows)),
+        table(list(columns(rows)), lines_of(columns(rows))),
         f"<p>{html.escape(EXPLANATION)}</p>",
     ]
     if sections["exact"]:
         parts += ["<h2>All states</h2>", *(picture(figure, name) for name, figure in sections["exact"].items())]
+        parts += [table(list(state_columns(rows)), lines_of(state_columns(rows)))]
     if sections["lengths"]:
         parts += ["<h2>How long the explore phase may be</h2>"]
         parts += [picture(figure, name) for name, figure in sections["lengths"].items()]

@@ -14,7 +14,7 @@ from sf_explore_go.reporting.figures import goal_figure, main_figure
 from sf_explore_go.reporting.page import page
 from sf_explore_go.reporting.runs import Arm, find_runs
 from sf_explore_go.reporting.starts import HEADERS, coverage_cells, read_seen, start_figure
-from sf_explore_go.reporting.tables import final_rows, markdown, markdown_table, write_table
+from sf_explore_go.reporting.tables import columns, final_rows, markdown, markdown_table, state_columns, write_table
 
 FORMATS = ("png", "pdf")
 ALONE = ("figure", "exact", "lengths", "contexts")  # sections of one figure
@@ -27,7 +27,7 @@ def write_report(arms: Sequence[Arm], out: Path, title: str, notes: Sequence[str
     coverage = coverage_cells(seen)
     sections = {
         "figure": {title: main_figure(arms, title)},
-        "exact": {f"{title}: all states": drawn for drawn in [exact_figure(arms, title)] if drawn is not None},
+        "exact": {f"{title}: all states": drawn for drawn in [exact_figure(arms)] if drawn is not None},
         "lengths": {f"{title}, by K": drawn for drawn in [length_figure(arms, title)] if drawn is not None},
         "contexts": {f"{title}, by contexts": drawn for drawn in [contexts_figure(arms, title)] if drawn is not None},
         "goals": {arm.name: drawn for arm in arms if (drawn := goal_figure(arm)) is not None},
@@ -42,8 +42,10 @@ def write_report(arms: Sequence[Arm], out: Path, title: str, notes: Sequence[str
                 # without the time of day, so that the same numbers give the same file
                 metadata = {"CreationDate": None} if format == "pdf" else None
                 drawn.savefig(out / f"{name}.{format}", dpi=130, metadata=metadata)
-    tables = markdown(rows)
+    tables = markdown(columns(rows))
     (out / "final.md").write_text(tables + "\n")
+    if states := state_columns(rows):
+        (out / "states.md").write_text(markdown(states) + "\n")
     if seen:
         (out / "coverage.md").write_text(markdown_table(HEADERS, coverage) + "\n")
     write_table(out / "final.csv", rows)

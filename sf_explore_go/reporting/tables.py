@@ -1,6 +1,6 @@
 """The final table of a report. Every number says how many seeds and episodes are behind it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,10 +119,17 @@ def columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     if any(row["p_better_on_test"] is not None for row in rows):
         chances = [row | {"p_better": row["p_better_on_test"]} for row in rows]
         shown["P(beats baseline on test)"] = [with_interval(row, "p_better", ".2f") for row in chances]
-    for name, (words, _, _) in MORE.items():
-        if all(name in row for row in rows):
-            shown[header(words, name)] = cells(name)
     return shown
+
+
+def state_columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """The same for what only worlds have whose states can be listed; empty for others."""
+    shown = {
+        f"{words} (95 % interval)": [with_interval(row, name, ".3f") for row in rows]
+        for name, (words, _, _) in MORE.items()
+        if all(name in row for row in rows)
+    }
+    return {"arm": [row["arm"] for row in rows], **shown} if shown else {}
 
 
 def episodes(row: dict[str, Any]) -> str:
@@ -137,12 +144,13 @@ def with_interval(row: dict[str, Any], name: str, form: str) -> str:
     return f"{row[name]:{form}}" if low is None else f"{row[name]:{form}} ({low:{form}} to {high:{form}})"
 
 
-def table_rows(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    return [list(cells) for cells in zip(*columns(rows).values(), strict=True)]
+def lines_of(shown: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Columns -> rows."""
+    return [list(cells) for cells in zip(*shown.values(), strict=True)]
 
 
-def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    return markdown_table(list(columns(rows)), table_rows(rows))
+def markdown(shown: Mapping[str, Sequence[str]]) -> str:
+    return markdown_table(list(shown), lines_of(shown))
 
 
 def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
