@@ -21,8 +21,9 @@ from sf_explore_go.core.seeding import derive_seed
 from sf_explore_go.evaluation.arguments import add_greedy_arguments, is_greedy, load_config, splits
 from sf_explore_go.evaluation.episodes import PlannedEpisode, plan_episodes
 from sf_explore_go.evaluation.explore import TRAINED, make_explorer
-from sf_explore_go.evaluation.player import Player
+from sf_explore_go.evaluation.q_player import make_agent
 from sf_explore_go.explorers.registry import NONE
+from sf_explore_go.offpolicy.arguments import is_dqn
 from sf_explore_go.phases.schedule import Phase
 from sf_explore_go.processes.console import NORMAL, set_up_console
 from sf_explore_go.runs.checkpoints import read_checkpoint
@@ -46,7 +47,7 @@ class Watched:
         config = AttrDict(worker_index=0, vector_index=0, env_id=0)
         self.cfg, self.explore_steps = cfg, explore_steps
         self.env: Any = make_env_func_non_batched(cfg, config, render_mode="rgb_array")
-        self.agent = Player(cfg, self.env, state, greedy=greedy)
+        self.agent = make_agent(cfg, self.env, state, greedy=greedy)
         self.explorer: Any = make_explorer(explorer, folder, cfg, self.env, "--explorer") if explore_steps else None
 
     def _map(self, info: dict[str, Any]) -> Any:
@@ -116,7 +117,7 @@ def explorer_name(given: str | None, cfg: AttrDict, folder: Path) -> str:
     own = str(cfg.get("explorer"))
     if given is not None and given != own:
         return given
-    if cfg.get("num_policies", 1) > 1:
+    if cfg.get("num_policies", 1) > 1 or is_dqn(cfg):
         return TRAINED
     check_trusted(cfg, {} if given is None else {"explorer": given}, folder / CONFIG)
     return own

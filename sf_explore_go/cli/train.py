@@ -16,6 +16,8 @@ from sf_explore_go.monitoring.monitor import TrainingMonitor
 from sf_explore_go.monitoring.status import StatusWriter
 from sf_explore_go.monitoring.summaries import Summaries
 from sf_explore_go.monitoring.weights_and_biases import WandbMirror, check_wandb, name_run
+from sf_explore_go.offpolicy.arguments import is_dqn
+from sf_explore_go.offpolicy.runner import DqnRunner
 from sf_explore_go.processes.console import NORMAL, QUIET, VERBOSE, LiveLine, set_up_console
 from sf_explore_go.processes.stopping import EARLY
 from sf_explore_go.runs.folder import claimed
@@ -29,19 +31,22 @@ from sf_explore_go.runs.status import (
     write_status,
 )
 from sf_explore_go.training.environments import prepare_world, register_worlds
-from sf_explore_go.training.runner import ExploreGoParallelRunner, ExploreGoRunner, ExploreGoSerialRunner
+from sf_explore_go.training.runner import ExploreGoParallelRunner, ExploreGoSerialRunner
 from sf_explore_go.worlds.registry import world_of
 
+AnyRunner = ExploreGoParallelRunner | ExploreGoSerialRunner | DqnRunner
 EXIT_STATUS = {ExperimentStatus.SUCCESS: 0, ExperimentStatus.FAILURE: 1, ExperimentStatus.INTERRUPTED: EXIT_INTERRUPTED}
 END_STATE = {0: FINISHED, 1: FAILED, EXIT_INTERRUPTED: INTERRUPTED}
 
 
-def make_runner(cfg: Any) -> ExploreGoRunner:
+def make_runner(cfg: Any) -> AnyRunner:
+    if is_dqn(cfg):
+        return DqnRunner(cfg)
     runner_class = ExploreGoSerialRunner if cfg.serial_mode else ExploreGoParallelRunner
     return runner_class(cfg)
 
 
-def run(cfg: Any, line: LiveLine | None = None) -> tuple[int, ExploreGoRunner | None]:
+def run(cfg: Any, line: LiveLine | None = None) -> tuple[int, AnyRunner | None]:
     """Train; returns the exit status and the runner, which knows the final counts. Progress is shown on `line`.
 
     There is no runner if the run already had all its frames.

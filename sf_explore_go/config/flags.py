@@ -24,12 +24,14 @@ from sample_factory.utils.utils import str2bool
 from sf_examples.vizdoom.doom.doom_params import add_doom_env_args
 
 from sf_explore_go.config.help import help_text
-from sf_explore_go.config.presets import default_preset, flags_of, presets_of
+from sf_explore_go.config.presets import algorithm_of, default_preset, flags_of, presets_for, presets_of
 from sf_explore_go.core.arguments import ArgumentParser, boolean
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.plugins import is_foreign
 from sf_explore_go.explorers.counts import CountsExplorer
 from sf_explore_go.explorers.registry import EXPLORERS, resolve_explorer
+from sf_explore_go.offpolicy import arguments as offpolicy
+from sf_explore_go.offpolicy.arguments import ALGORITHMS, DQN, is_dqn
 from sf_explore_go.phases.growth import CONSTANT, SCHEDULES
 from sf_explore_go.runs.folder import read_config, run_folder
 from sf_explore_go.runs.resume import check_same_run, check_trusted
@@ -219,11 +221,14 @@ def make_parser(explorer: str | None = None, env: str | None = None) -> Argument
     add_wandb_args(parser)
     add_pbt_args(parser)
     add_doom_env_args(parser)
+    offpolicy.add_arguments(parser.add_argument_group(f"--algo={DQN}"))
     # last, so that a name that is taken is their fault
     add_explorers_args(parser, explorer)
     if env is not None:
         add_own_args(parser, f"--env={env}", world_of(env).add_arguments)
     parser.set_defaults(device="gpu" if torch.cuda.is_available() else "cpu")
+    algorithms = parser._option_string_actions["--algo"]
+    algorithms.choices, algorithms.help = ALGORITHMS, "asynchronous PPO, or DQN (Four Rooms)"
     schedules = parser._option_string_actions["--lr_schedule"]
     schedules.choices = (*(schedules.choices or ()), "linear_decay")  # which Sample Factory has but does not list
     return parser
@@ -244,7 +249,7 @@ def parse_train_args(argv: Sequence[str]) -> Any:
         raise SystemExit(0)
     known, _ = parser.parse_known_args(argv)
     world = world_of(known.env)
-    preset = known.preset or default_preset(world)
+    preset = known.preset or default_preset(world, known.algo)
     may_be_none = {action.dest for action in parser._actions if action.default is None}  # whatever the preset says
     parser.set_defaults(**flags_of(world, preset))
     given = flags_given(parser, argv)
@@ -345,6 +350,8 @@ def check_finite(cfg: Any) -> None:
 
 def num_policies(cfg: Any) -> int:
     """1 for the baseline and for an explorer that acts in the actor; 2 if the explorer is a policy."""
+    if is_dqn(cfg):  # explores by a value of its one agent
+        return 1
     return 2 if cfg.max_pure_expl_steps > 0 and resolve_explorer(cfg.explorer).learned else 1
 
 
@@ -355,6 +362,12 @@ def check_new_run(cfg: Any) -> None:
         raise UsageError(
             f"--preset={cfg.preset}: it belongs to another world; with --env={cfg.env} it must be"
             f" {' or '.join(presets_of(world))}"
+        )
+    fitting = presets_for(world, cfg.algo)
+    if fitting and algorithm_of(presets_of(world)[cfg.preset]) != cfg.algo:
+        raise UsageError(
+            f"--preset={cfg.preset}: it is for another algorithm; with --algo={cfg.algo} it must be"
+            f" {' or '.join(fitting)}"
         )
     world.check(cfg)
 
@@ -387,8 +400,12 @@ def check(cfg: Any) -> None:
             f"--heartbeat_interval={cfg.heartbeat_interval}: it must be below --hang_timeout={cfg.hang_timeout:g}, or"
             " every worker would count as hung"
         )
+    check_device(cfg)
+    if is_dqn(cfg):
+        offpolicy.check(cfg)
+    else:
+        check_sampling(cfg)
     check_schedule(cfg)
-    check_sampling(cfg)
     check_monitoring(cfg)
     if cfg.agent_bonus:
         check_agents_bonus(cfg)
@@ -422,6 +439,9 @@ def check_sampling(cfg: Any) -> None:
         raise UsageError("--with_vtrace=True: it must be False, unless --normalize_returns=False")
     if cfg.batched_sampling:
         raise UsageError("--batched_sampling=True: it must be False; each environment has phases of its own")
+
+
+def check_device(cfg: Any) -> None:
     if cfg.device == "gpu" and not torch.cuda.is_available():
         raise UsageError("--device=gpu: it must be cpu; torch finds no GPU here")
 

@@ -16,9 +16,9 @@ from sf_explore_go.worlds.registry import known_worlds
 
 # Sample Factory's flags that nearly every command has; the others are under --help_all
 RUN_FLAGS = (
-    "env", "experiment", "train_dir", "seed", "restart_behavior", "device", "train_for_env_steps", "train_for_seconds",
-    "num_workers", "num_envs_per_worker", "batch_size", "learning_rate", "save_every_sec", "keep_checkpoints",
-    "serial_mode", "with_wandb",
+    "algo", "env", "experiment", "train_dir", "seed", "restart_behavior", "device", "train_for_env_steps",
+    "train_for_seconds", "num_workers", "num_envs_per_worker", "batch_size", "learning_rate", "save_every_sec",
+    "keep_checkpoints", "serial_mode", "with_wandb",
 )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def shown(value: Any) -> str:
 
 
 def is_ours(title: str) -> bool:
-    return title in ("Explore-Go", "Watching") or title.startswith(("--explorer=", "--env="))
+    return title in ("Explore-Go", "Watching") or title.startswith(("--explorer=", "--env=", "--algo="))
 
 
 def help_text(parser: argparse.ArgumentParser, *, everything: bool) -> str:

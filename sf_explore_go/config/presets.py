@@ -9,6 +9,7 @@ from typing import Any
 from sf_explore_go.core.arguments import did_you_mean
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.machine import cores
+from sf_explore_go.offpolicy.arguments import APPO
 from sf_explore_go.worlds.base import World
 from sf_explore_go.worlds.registry import known_worlds
 
@@ -55,8 +56,18 @@ def presets_of(world: World) -> Mapping[str, Mapping[str, Any]]:
     return {name: ANY_WORLD["small"] | dict(flags) for name, flags in world.presets.items()}
 
 
-def default_preset(world: World) -> str:
-    return next(iter(presets_of(world)))
+def algorithm_of(flags: Mapping[str, Any]) -> str:
+    """Which one a preset is for."""
+    return str(flags.get("algo", APPO))
+
+
+def presets_for(world: World, algo: str) -> list[str]:
+    return [name for name, flags in presets_of(world).items() if algorithm_of(flags) == algo]
+
+
+def default_preset(world: World, algo: str = APPO) -> str:
+    """The first one for this algorithm, or the world's first if it has none for it."""
+    return [*presets_for(world, algo), *presets_of(world)][0]
 
 
 def flags_of(world: World, preset: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from sf_explore_go.core.errors import UsageError
 from sf_explore_go.evaluation.arena import fitting_player
 from sf_explore_go.evaluation.arguments import is_greedy, load_config, splits
 from sf_explore_go.evaluation.player import Player
+from sf_explore_go.evaluation.q_player import QPlayer
 from sf_explore_go.processes.console import NORMAL, VARIABLE, set_up_console
 from sf_explore_go.runs.checkpoints import read_checkpoint
 from sf_explore_go.runs.folder import CONFIG
@@ -48,7 +49,7 @@ class Agent:
         prepare_world(cfg.env)
         env = make_env_func_non_batched(cfg, AttrDict(worker_index=0, vector_index=0, env_id=0))
         try:
-            self.player: Player = fitting_player(checkpoint, self.weights, cfg, env, greedy=self.greedy)
+            self.player: Player | QPlayer = fitting_player(checkpoint, self.weights, cfg, env, greedy=self.greedy)
             self.input_space: gym.spaces.Dict = env.observation_space  # as the network sees it, by name
         finally:
             env.close()

@@ -9,6 +9,7 @@ from sample_factory.utils.attr_dict import AttrDict
 
 from sf_explore_go.core.machine import cores
 from sf_explore_go.evaluation.player import Player
+from sf_explore_go.evaluation.q_player import QPlayer, make_agent
 from sf_explore_go.runs.checkpoints import CheckpointError
 from sf_explore_go.training.environments import prepare_world
 from sf_explore_go.worlds.registry import sibling, world_of
@@ -49,14 +50,14 @@ class Arena:
         self._open.close()
 
 
-def make_player(path: Path, state: dict[str, Any], arena: Arena, split: str, *, greedy: bool) -> Player:
+def make_player(path: Path, state: dict[str, Any], arena: Arena, split: str, *, greedy: bool) -> Player | QPlayer:
     return fitting_player(path, state, arena.cfg(split), arena.envs(split)[0], greedy=greedy)
 
 
-def fitting_player(path: Path, state: dict[str, Any], cfg: AttrDict, env: Any, *, greedy: bool) -> Player:
+def fitting_player(path: Path, state: dict[str, Any], cfg: AttrDict, env: Any, *, greedy: bool) -> Player | QPlayer:
     """The player of a checkpoint, which must be one of this run's agent."""
     try:
-        return Player(cfg, env, state, greedy=greedy)
+        return make_agent(cfg, env, state, greedy=greedy)
     except RuntimeError as error:
         raise CheckpointError(
             f"checkpoint {path} does not fit this run's network; it may be another run's or an explorer's"

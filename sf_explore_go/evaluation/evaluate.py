@@ -9,8 +9,8 @@ from sample_factory.utils.attr_dict import AttrDict
 
 from sf_explore_go.evaluation.arena import Arena, make_player
 from sf_explore_go.evaluation.episodes import plan_episodes
-from sf_explore_go.evaluation.exact import judge
-from sf_explore_go.evaluation.player import Episode, Player, play
+from sf_explore_go.evaluation.exact import Judge, judge
+from sf_explore_go.evaluation.player import Episode, play
 from sf_explore_go.runs.checkpoints import MET, CheckpointError, read_checkpoint
 from sf_explore_go.runs.scores import (
     BY_GOAL,
@@ -74,7 +74,7 @@ def play_split(
     return replace(row, **exact_numbers(player, state, arena.cfg(split), split)), episodes
 
 
-def exact_numbers(player: Player, state: dict[str, Any], cfg: AttrDict, split: str) -> dict[str, Any]:
+def exact_numbers(player: Judge, state: dict[str, Any], cfg: AttrDict, split: str) -> dict[str, Any]:
     """What a row says beside its episodes, in a world whose states can be listed; nothing elsewhere."""
     met = dict(state.get(MET, {})) if split == TRAIN else {}
     table = None if cfg.use_rnn else world_of(cfg.env).state_table(cfg, split)  # a memory is no part of a state

@@ -12,9 +12,11 @@ from sample_factory.utils.attr_dict import AttrDict
 
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.evaluation.player import Player
+from sf_explore_go.evaluation.q_player import QPlayer
 from sf_explore_go.explorers.base import ActorExplorer
 from sf_explore_go.explorers.registry import NONE, resolve_explorer
-from sf_explore_go.phases.schedule import EXPLORER
+from sf_explore_go.offpolicy.arguments import is_dqn
+from sf_explore_go.phases.schedule import AGENT, EXPLORER
 from sf_explore_go.runs.checkpoints import CheckpointError, read_checkpoint
 from sf_explore_go.runs.names import checkpoints_in, policy_folder
 from sf_explore_go.worlds.base import Oracle
@@ -71,7 +73,7 @@ class Knowing:
 class Trained:
     """The explorer that a run has trained, policy 1."""
 
-    def __init__(self, player: Player) -> None:
+    def __init__(self, player: Player | QPlayer) -> None:
         self._player = player
         self._rngs: dict[int, np.random.Generator] = {}
         self._rnn_states: dict[int, torch.Tensor] = {}
@@ -100,6 +102,11 @@ class Nobody:
 def explorer_checkpoints(folder: Path) -> list[Path]:
     """Of a run whose explorer is a policy, oldest first."""
     return checkpoints_in(policy_folder(folder, EXPLORER))
+
+
+def explorer_player(path: Path, cfg: AttrDict, env: Any) -> Player | QPlayer:
+    state = read_checkpoint(path, "cpu")
+    return QPlayer(cfg, env, state["u"]) if is_dqn(cfg) else Player(cfg, env, state, greedy=False)
 
 
 def check_explorer(name: str, cfg: AttrDict, flag: str) -> None:
@@ -142,12 +149,13 @@ def make_explorer(name: str, folder: Path | None, cfg: AttrDict, env: Any, flag:
 
 
 def make_trained(folder: Path | None, cfg: AttrDict, env: Any, flag: str) -> Trained:
-    if folder is None or not (found := explorer_checkpoints(folder)):
+    kept = explorer_checkpoints if not is_dqn(cfg) else lambda run: checkpoints_in(policy_folder(run, AGENT))
+    if folder is None or not (found := kept(folder)):
         raise UsageError(
             f"{flag}=trained: {folder or 'without --experiment there'} has no trained explorer; it must be another,"
             " such as random"
         )
     try:
-        return Trained(Player(cfg, env, read_checkpoint(found[-1], "cpu"), greedy=False))
+        return Trained(explorer_player(found[-1], cfg, env))
     except RuntimeError as error:
         raise CheckpointError(f"checkpoint {found[-1]} does not fit the network of {folder}") from error

@@ -22,6 +22,7 @@ from sf_explore_go import __version__
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.files import replacing
 from sf_explore_go.evaluation.agent import Agent
+from sf_explore_go.evaluation.q_player import QPlayer
 
 STATE = "state"
 OUTPUTS = ("logits", "value", "new_state")
@@ -55,6 +56,26 @@ class Network(nn.Module):
         return values.clamp(-its.clip, its.clip) * deviation + its.running_mean.float()
 
 
+class QNetwork(nn.Module):
+    """The same of an agent that was trained with DQN: Q stands in for logits, its maximum is the value."""
+
+    keys = ("obs",)
+
+    def __init__(self, values: nn.Module) -> None:
+        super().__init__()
+        self.values = values
+
+    def forward(self, obs: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q = self.values(obs)
+        return q, q.amax(dim=1), state * 1.0  # a memory that is never used
+
+
+def network_of(agent: Agent) -> Network | QNetwork:
+    if isinstance(agent.player, QPlayer):
+        return QNetwork(agent.player.network)
+    return Network(agent.player.model, tuple(agent.input_space.spaces))
+
+
 def check_installed() -> None:
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
@@ -83,7 +104,7 @@ def export_agent(agent: Agent, out: Path) -> float:
     check_out(out)
     if STATE in agent.input_space.spaces:
         raise UsageError(f"{agent.folder}: an observation named {STATE!r} cannot be exported; that is an input's name")
-    network = Network(agent.player.model, tuple(agent.input_space.spaces)).eval()
+    network = network_of(agent).eval()
     data = with_metadata(to_onnx(network, agent), metadata(agent))
     difference = compare(network, agent, data)
     if difference > TOLERANCE:
@@ -97,7 +118,7 @@ def export_agent(agent: Agent, out: Path) -> float:
 
 
 @torch.no_grad()
-def to_onnx(network: Network, agent: Agent) -> bytes:
+def to_onnx(network: Network | QNetwork, agent: Agent) -> bytes:
     inputs = (*sample(agent.input_space, 2).values(), np.zeros((2, agent.state_size), np.float32))
     tensors = tuple(torch.from_numpy(array) for array in inputs)
     names = [*network.keys, STATE]
@@ -151,7 +172,7 @@ def with_metadata(data: bytes, entries: dict[str, str]) -> bytes:
 
 
 @torch.no_grad()
-def compare(network: Network, agent: Agent, data: bytes) -> float:
+def compare(network: Network | QNetwork, agent: Agent, data: bytes) -> float:
     """The largest difference of any output, over a few steps on random observations, each with its own state."""
     import onnxruntime
 

@@ -5,13 +5,11 @@ harm the training: an evaluation that cannot be read or shown is a warning.
 """
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from filelock import Timeout
 from sample_factory.utils.utils import experiment_dir, log
-from signal_slot.signal_slot import EventLoopObject, Timer
 
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.observers import Observer
@@ -29,19 +27,6 @@ LOCK_SECONDS = 30.0
 LINE_SECONDS = 1.0
 
 
-class Ticker(EventLoopObject):
-    """Calls a function every so many seconds, in the runner's loop, which knows methods of such objects only."""
-
-    def __init__(self, event_loop: Any, seconds: float, call: Callable[[], None]) -> None:
-        super().__init__(event_loop, "monitor")
-        self._call = call
-        self._timer = Timer(event_loop, seconds)
-        self._timer.timeout.connect(self.tick)
-
-    def tick(self) -> None:
-        self._call()
-
-
 class TrainingMonitor(Observer):
     """Observes one training; `line` is where progress is shown, None for nowhere."""
 
@@ -52,7 +37,6 @@ class TrainingMonitor(Observer):
         self._board = EvaluationBoard(self._folder, cfg.env, greedy=cfg.eval_greedy)
         self._background: BackgroundEvaluation | None = None
         self._test_success: float | None = None
-        self._ticker: Ticker | None = None
         self._speed_judged = False
 
     # -- what Sample Factory calls -------------------------------------------------------------------------------
@@ -74,7 +58,7 @@ class TrainingMonitor(Observer):
         if self._cfg.eval_in_background:
             self._background = BackgroundEvaluation(self._folder, self._cfg.env, self._cfg.eval_episodes, log.warning)
             self._background.start()
-        self._ticker = Ticker(runner.event_loop, LINE_SECONDS, lambda: self._look(runner))
+        runner.call_every(LINE_SECONDS, lambda: self._look(runner))
 
     def extra_summaries(self, runner: Any, policy_id: int, writer: Any, env_steps: int) -> None:
         if policy_id == 0:
@@ -98,7 +82,7 @@ class TrainingMonitor(Observer):
     def _judge_speed(self, runner: Any) -> None:
         self._speed_judged = True
         seconds, frames = runner.total_train_seconds, runner.frames.total
-        speed = (frames - runner.buffer_mgr.frames.restored().total) / seconds
+        speed = (frames - runner.counter.restored().total) / seconds
         if sentence := long_by_speed(self._cfg, frames, speed, seconds):
             log.warning(sentence)
 
@@ -114,7 +98,7 @@ class TrainingMonitor(Observer):
 
     def progress(self, runner: Any) -> Progress:
         cfg, frames, episodes = self._cfg, runner.frames, dict(runner.episode_scalars(0))
-        fps = runner._get_perf_stats()[0][0]
+        fps = runner.frames_per_second
         left = seconds_left(
             frames.total, cfg.train_for_env_steps, fps, runner.total_train_seconds, cfg.train_for_seconds
         )

@@ -32,9 +32,9 @@ class StatusWriter(Observer):
 
     def write(self, runner: Any, state: str) -> None:
         """Write how far the run is. A full disk must not end a training because of this file."""
-        if runner.buffer_mgr is None or not runner.folder.is_dir():
+        if runner.counter is None or not runner.folder.is_dir():
             return
-        frames, begun_at = runner.frames, runner.buffer_mgr.frames.restored().total
+        frames, begun_at = runner.frames, runner.counter.restored().total
         seconds = runner.total_train_seconds
         status = Status(
             state=state,

@@ -23,8 +23,8 @@ class Summaries(Observer):
         writer.add_scalar("phases/explore_frames", frames.explore, env_steps)
         writer.add_scalar("phases/go_frames", frames.go, env_steps)
         if runner.cfg.max_pure_expl_steps:
-            longest = max_explore_steps(runner.cfg, runner.buffer_mgr.frames)
+            longest = max_explore_steps(runner.cfg, runner.counter)
             writer.add_scalar("phases/max_explore_steps", longest, env_steps)
-        fps = runner._get_perf_stats()[0][0]
+        fps = runner.frames_per_second
         if not math.isnan(fps):
             writer.add_scalar("perf/frames_per_second", fps, env_steps)

@@ -28,6 +28,7 @@ EXPLORERS_PREFIXES = {"random": (), "sticky": ("sticky_",), "counts": (LEARNED, 
 LENGTH, EXPLORER = "max_pure_expl_steps", "explorer"
 SCHEDULE, RAMP, WHEN = "explore_schedule", "explore_ramp", "explore_when"
 USED_BY = {CONSTANT: {SCHEDULE}, LINEAR: {SCHEDULE, RAMP}, SUCCESS: {SCHEDULE, WHEN}}  # schedule -> flags that matter
+DQN, KEEP = "DQN", "dqn_keep_exploration"
 IN_NAME = (LENGTH, EXPLORER, SCHEDULE, RAMP, WHEN)
 NONE = "none"
 
@@ -39,6 +40,11 @@ def learned_from(config: Mapping[str, Any]) -> dict[str, Any]:
     unused = every | {EXPLORER}
     if config[LENGTH]:  # an explorer from outside may be made from any of them
         unused -= {EXPLORER, *EXPLORERS_PREFIXES.get(config[EXPLORER], every)}
+    if config.get("algo") != DQN:
+        unused |= {"dqn_"}
+    else:  # whose U counts in every arm
+        unused -= {"counts_"}
+        unused |= set() if config[LENGTH] else {KEEP}
     schedule = config.get(SCHEDULE, CONSTANT) if config[LENGTH] else NONE
     idle = {SCHEDULE, RAMP, WHEN} - USED_BY.get(schedule, set())
     kept = {

@@ -1,5 +1,6 @@
 """A run's folder: one training at a time in it, and a record of the commands that made it."""
 
+import itertools
 import json
 import platform
 import shutil
@@ -68,6 +69,16 @@ def check_writable(folder: Path) -> None:
     finally:
         if not existed and folder.exists():
             shutil.rmtree(folder)
+
+
+def make_room(folder: Path, restart_behavior: str) -> None:
+    """What `--restart_behavior` asks for: an older run of this name goes on, is moved aside, or is removed."""
+    if restart_behavior == "restart" and folder.is_dir():
+        numbers = itertools.count(1)
+        folder.rename(next(old for n in numbers if not (old := folder.with_name(f"{folder.name}_old{n:04d}")).exists()))
+    elif restart_behavior == "overwrite" and folder.is_dir():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def not_writable(folder: Path, error: OSError) -> UsageError:

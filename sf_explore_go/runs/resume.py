@@ -18,12 +18,17 @@ from sf_explore_go.worlds.registry import world_of
 
 # What a run is. Other flags (learning rates, budgets, workers, intervals) may change from one part to the next.
 IDENTITY = (
-    "preset", "env", "max_pure_expl_steps", "explorer", "explore_schedule", "explore_ramp", "explore_when",
+    "algo", "preset", "env", "max_pure_expl_steps", "explorer", "explore_schedule", "explore_ramp", "explore_when",
     "agent_bonus", "num_contexts", "context_seed", "seed",
     "use_rnn", "rnn_type", "rnn_size", "rnn_num_layers", "encoder_conv_architecture", "encoder_conv_mlp_layers",
     "encoder_mlp_layers", "decoder_mlp_layers", "nonlinearity", "actor_critic_share_weights", "adaptive_stddev",
     "normalize_input", "normalize_input_keys", "normalize_returns", "obs_subtract_mean", "obs_scale", "env_frameskip",
     "env_framestack", "pixel_format", "res_w", "res_h", "wide_aspect_ratio", "optimizer",
+)  # fmt: skip
+# and with --algo=DQN, whose buffer and environments are kept
+IDENTITY_OF_DQN = (
+    "dqn_beta", "dqn_keep_exploration", "dqn_random_share", "dqn_buffer", "num_envs_per_worker", "counts_of",
+    "counts_power", "counts_global", "counts_first", "counts_epsilon", "counts_coeff",
 )  # fmt: skip
 BEFORE = {"explore_schedule": CONSTANT, "context_goals": RANDOM}  # what runs had that are older than these flags
 
@@ -32,6 +37,8 @@ def check_same_run(saved: dict[str, Any], given: dict[str, Any], folder: Path) -
     """`given` are the flags of the command line. Refuses those that would make it another run, all at once."""
     explorer = given.get("explorer", saved.get("explorer", "random"))
     identity = (*IDENTITY, *resolve_explorer(explorer).identity)
+    if saved.get("algo") == "DQN":
+        identity = (*identity, *IDENTITY_OF_DQN)
     if "env" in given:
         identity = (*identity, *world_of(given["env"]).identity)
     saved = BEFORE | saved

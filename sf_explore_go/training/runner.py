@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from sample_factory.cfg.arguments import cfg_dict, preprocess_cfg
 from sample_factory.utils.dicts import iterate_recursively
 from sample_factory.utils.gpu_utils import set_global_cuda_envvars
 from sample_factory.utils.utils import experiment_dir, init_file_logger, log
-from signal_slot.signal_slot import Timer, signal
+from signal_slot.signal_slot import EventLoopObject, Timer, signal
 
 from sf_explore_go.core.errors import UsageError
 from sf_explore_go.core.versions import written_for
@@ -41,7 +41,7 @@ from sf_explore_go.runs.abandoned import go_on_from_best
 from sf_explore_go.runs.folder import note_command, save_config
 from sf_explore_go.runs.resume import can_go_on
 from sf_explore_go.runs.status import EXIT_INTERRUPTED
-from sf_explore_go.training.accounting import Frames
+from sf_explore_go.training.accounting import FrameCounter, Frames
 from sf_explore_go.training.batcher import ExploreGoBatcher
 from sf_explore_go.training.buffers import ExploreGoBufferMgr
 from sf_explore_go.training.clock import FrameClock, summary_interval
@@ -72,6 +72,19 @@ def without_stock_wandb(cfg: Any) -> Iterator[None]:
         cfg.with_wandb = wanted
 
 
+class Ticker(EventLoopObject):
+    """Calls a function every so many seconds, in the runner's loop, which knows methods of such objects only."""
+
+    def __init__(self, event_loop: Any, name: str, seconds: float, call: Callable[[], None]) -> None:
+        super().__init__(event_loop, name)
+        self._call = call
+        self._timer = Timer(event_loop, seconds)
+        self._timer.timeout.connect(self.tick)
+
+    def tick(self) -> None:
+        self._call()
+
+
 class ExploreGoRunner(Runner):
     """What the serial and the parallel runner share. Comes after them in the method resolution order."""
 
@@ -96,6 +109,7 @@ class ExploreGoRunner(Runner):
         self.supervisor = Supervisor(self, cfg.hang_timeout)
         self._learning_told_to_stop = False
         self._all_started = False  # set when every worker has a process
+        self._tickers: list[Ticker] = []
         self._poll_timer = Timer(self.event_loop, STOP_POLL_SECONDS)
         self._poll_timer.timeout.connect(self._poll)  # not one of self.timers, which end with the training
 
@@ -172,6 +186,20 @@ class ExploreGoRunner(Runner):
     @property
     def frames(self) -> Frames:
         return self.buffer_mgr.frames.read() if self.buffer_mgr is not None else Frames(0, 0)
+
+    @property
+    def counter(self) -> FrameCounter | None:
+        """None before `init`."""
+        return self.buffer_mgr.frames if self.buffer_mgr is not None else None
+
+    @property
+    def frames_per_second(self) -> float:
+        """Over the last ten seconds; nan while it is not known."""
+        return float(self._get_perf_stats()[0][0])
+
+    def call_every(self, seconds: float, call: Callable[[], None]) -> None:
+        """For observers, once everything has started."""
+        self._tickers.append(Ticker(self.event_loop, f"ticker{len(self._tickers)}", seconds, call))
 
     def _should_end_training(self) -> bool:
         frames = self.frames
@@ -279,7 +307,7 @@ class ExploreGoRunner(Runner):
 
     def _progress_line(self) -> str:
         frames = self.frames
-        fps = self._get_perf_stats()[0][0]
+        fps = self.frames_per_second
         parts = [f"{frames.total:,} of {self.cfg.train_for_env_steps:,} frames"]
         if not np.isnan(fps):
             parts.append(f"{fps:,.0f} frames/s")

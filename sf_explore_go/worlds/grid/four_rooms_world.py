@@ -49,6 +49,35 @@ PPO: dict[str, Any] = {
     "env_frameskip": 1,
 }
 
+# The paper's DQN (the same appendix); Q and U learn at their own rates, and the bonus is U's reward as it is.
+DQN: dict[str, Any] = {
+    "algo": "DQN",
+    "learning_rate": 5e-4,
+    "dqn_learning_rate_u": 1e-3,
+    "gamma": 0.99,
+    "batch_size": 256,
+    "max_grad_norm": 1.0,
+    "adam_eps": 1e-8,
+    "dqn_tau": 0.05,
+    "dqn_tau_u": 0.005,
+    "dqn_epsilon": 0.01,
+    "dqn_epsilon_share": 0.125,
+    "dqn_beta": "0.01",
+    "dqn_train_every": 50,
+    "dqn_start": 256,
+    "num_workers": 1,
+    "num_envs_per_worker": 50,
+    "worker_num_splits": 1,
+    "serial_mode": True,
+    "counts_coeff": 1.0,
+} | {
+    name: PPO[name]
+    for name in (
+        "normalize_input", "normalize_returns", "obs_subtract_mean", "obs_scale", "use_rnn", "max_pure_expl_steps",
+        "explorer", "counts_of", "counts_global", "counts_first", "counts_power", "eval_greedy", "env_frameskip",
+    )
+}  # fmt: skip
+
 PRESETS: dict[str, dict[str, Any]] = {
     # One process, so that a seed gives the same numbers again and two runs share two cores without waiting.
     "four_rooms": PPO
@@ -94,6 +123,34 @@ PRESETS: dict[str, dict[str, Any]] = {
         "milestone_step_freq": 400_000,
         "eval_episodes": 200,
     },
+    "four_rooms_dqn": DQN
+    | {
+        "grid_size": 9,
+        "num_contexts": 40,
+        "test_contexts": 40,
+        "room_channels": 16,
+        "room_padding": "zeros",
+        "encoder_conv_mlp_layers": [128],
+        "dqn_buffer": 50_000,
+        "train_for_env_steps": 800_000,
+        "milestone_step_freq": 40_000,
+        "eval_episodes": 40,
+        "save_every_sec": 600,
+        "device": "cpu",
+    },
+    "four_rooms_dqn_paper": DQN
+    | {
+        "grid_size": 19,
+        "num_contexts": 200,
+        "test_contexts": 200,
+        "room_channels": 64,
+        "room_padding": "circular",
+        "encoder_conv_mlp_layers": [512, 256],
+        "dqn_buffer": 500_000,
+        "train_for_env_steps": 8_000_000,
+        "milestone_step_freq": 400_000,
+        "eval_episodes": 200,
+    },
 }
 
 
@@ -109,6 +166,8 @@ class FourRooms(World):
     about_presets: ClassVar[Mapping[str, str]] = {
         "four_rooms": "9 x 9 cells, 40 contexts: a few minutes on one core",
         "four_rooms_paper": "the paper's: 19 x 19 cells, 200 contexts, 8 M steps",
+        "four_rooms_dqn": "DQN at the same size as four_rooms: about 5 minutes on one core",
+        "four_rooms_dqn_paper": "the paper's DQN: 19 x 19 cells, 200 contexts, 8 M steps",
     }
 
     # -- environments --------------------------------------------------------------------------------------------
