@@ -15,6 +15,9 @@ OF_COUNTS = {"explore/counts_new"}
 OF_ROOMS = {f"eval/{what}" for what in ("value_error", "optimal", "explored", "recent")} | {
     f"eval/{split}_{what}" for split in ("reachable", "validation") for what in ("success", "return", "length")
 }
+OF_DQN = {f"train/{of}_{what}" for of in "qu" for what in ("loss", "grad_norm", "value")} | {
+    f"train/{what}" for what in ("bonus", "epsilon", "buffer", "updates")
+}
 OF_LEARNED_EXPLORERS = {"explore/return", "explore/length"} | OF_COUNTS
 
 
@@ -41,7 +44,7 @@ def test_tags_of_the_grid(tmp_path: Path) -> None:
     e3b = {tag for tag in documented() if tag.startswith("explore/e3b_")}
     # no second policy, hence none of a learned explorer; such a short run ends before its speed is known
     assert tags - documented() == set()
-    assert documented() - tags <= OF_DOOM | OF_ROOMS | OF_LEARNED_EXPLORERS | e3b | NORMALISATION | {
+    assert documented() - tags <= OF_DOOM | OF_ROOMS | OF_DQN | OF_LEARNED_EXPLORERS | e3b | NORMALISATION | {
         "perf/frames_per_second"
     }
 
@@ -54,6 +57,15 @@ def test_tags_of_four_rooms(tmp_path: Path) -> None:
     assert tags >= OF_ROOMS | OF_COUNTS | {"eval/test_success", "eval/generalisation_gap"}
 
 
+def test_tags_of_dqn(tmp_path: Path) -> None:
+    flags = ("--env=four_rooms_train", "--algo=DQN", "--num_contexts=3", "--seed=1", "--train_for_env_steps=5000")
+    train(tmp_path, "run", *flags, "--milestone_step_freq=5000", "--eval_in_background=True", "--eval_episodes=4")
+    tags = all_tags(tmp_path / "run")
+    assert tags - documented() == set()
+    assert tags >= OF_ROOMS | OF_DQN | {"go/return", "go/success", "go/length", "phases/explore_steps"}
+    assert {tag for tag in tags if tag.startswith("train/")} == OF_DQN
+
+
 @pytest.mark.slow
 def test_a_real_run_has_every_documented_tag_and_no_other(tmp_path: Path) -> None:
     flags = ("--env=my_way_home_train", "--preset=smoke", "--explorer=e3b", "--seed=0", "--train_for_seconds=75")
@@ -61,7 +73,7 @@ def test_a_real_run_has_every_documented_tag_and_no_other(tmp_path: Path) -> Non
     more = ("--train_for_env_steps=100000000", "--milestone_step_freq=40000", "--eval_in_background=True")
     train(tmp_path, "run", *flags, *features, *more, "--eval_episodes=4")
     folder = tmp_path / "run"
-    assert all_tags(folder) == documented() - OF_COUNTS - OF_ROOMS
+    assert all_tags(folder) == documented() - OF_COUNTS - OF_ROOMS - OF_DQN
     # curves start within a minute of the first frames, though 100 episodes take longer
     events = accumulate(folder)
     assert events.Scalars("go/return")[0].wall_time - events.Scalars("phases/go_frames")[0].wall_time < 60

@@ -18,7 +18,7 @@ from tests.sweep.sweeps import GRID, small_sweep, write
 SHIPPED = {
     "my_way_home": 40, "my_way_home_laptop": 15, "laptop_search": 6, "explorer_search": 11, "illustrative": 40,
     "illustrative_k": 60, "four_rooms": 40, "four_rooms_k": 60, "four_rooms_contexts": 100, "four_rooms_paper": 40,
-    "smoke": 4,
+    "four_rooms_dqn": 60, "smoke": 4,
 }  # fmt: skip
 NOT_SETTINGS = ("experiment", "train_dir", "arm", "cli_args", "command_line")
 
