@@ -272,10 +272,12 @@ def test_help_shows_worlds_presets_and_the_defaults_that_a_run_has(
     entries = {entry.split()[0]: " ".join(entry.split()) for entry in text.split("\n  --")}
     expected = {
         "max_pure_expl_steps": "(default: 200 with paper; 100 with laptop; 50 with smoke, four_rooms,"
-        " four_rooms_paper; 8 with illustrative)",
+        " four_rooms_paper, four_rooms_dqn, four_rooms_dqn_paper; 8 with illustrative)",
+        "algo": "(default: APPO with paper, laptop, smoke, four_rooms, four_rooms_paper, illustrative; DQN with"
+        " four_rooms_dqn, four_rooms_dqn_paper)",
         "explorer_num_epochs": "(default: the same) (4 with laptop)",
-        "eval_episodes": "(default: 100 with paper, laptop, smoke, illustrative; 40 with four_rooms; 200 with"
-        " four_rooms_paper)",
+        "eval_episodes": "(default: 100 with paper, laptop, smoke, illustrative; 40 with four_rooms,"
+        " four_rooms_dqn; 200 with four_rooms_paper, four_rooms_dqn_paper)",
         "explore_schedule": "(default: constant)",
         "explore_ramp": "(default: 0.0 0.5)",
         "explore_when": "(default: 0.9)",
@@ -283,8 +285,8 @@ def test_help_shows_worlds_presets_and_the_defaults_that_a_run_has(
     }
     if "all" in flag:
         expected["rollout"] = (
-            "(default: 32 with paper, laptop, four_rooms; 16 with smoke; 256 with four_rooms_paper; 5 with"
-            " illustrative)"
+            "(default: 32 with paper, laptop, four_rooms, four_rooms_dqn, four_rooms_dqn_paper; 16 with smoke; 256"
+            " with four_rooms_paper; 5 with illustrative)"
         )
     for name, end in expected.items():
         assert entries[name].endswith(end)
