@@ -62,7 +62,7 @@ def test_the_folder_is_that_of_a_run(trained: Path) -> None:
     status = read_status(run)
     assert status is not None
     assert (status.state, status.frames, status.explore_frames + status.go_frames) == ("finished", 2000, 2000)
-    assert status.explore_frames > 200
+    assert status.explore_frames > 100  # k is 10 in the mean, of episodes of up to 100
     state = newest(run)
     assert state["frames"] == [status.explore_frames, status.go_frames]
     assert state["train_step"] > 400
