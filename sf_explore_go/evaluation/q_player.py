@@ -53,6 +53,4 @@ def make_agent(cfg: AttrDict, env: Any, state: dict[str, Any], *, greedy: bool) 
 
 
 def cannot_sample() -> UsageError:
-    return UsageError(
-        f"--sampled: an agent of --algo={DQN} has no probabilities to sample from; leave the flag out"
-    )
+    return UsageError(f"--sampled: an agent of --algo={DQN} has no probabilities to sample from; leave the flag out")

@@ -29,6 +29,7 @@ from tests.cli.test_enjoy import make_run
 @torch.no_grad()
 def by_torch(agent: Agent, obs: dict[str, np.ndarray], state: np.ndarray) -> tuple[np.ndarray, ...]:
     """Logits, values and state from the model itself, with Sample Factory's own normalisers."""
+    assert isinstance(agent.player, Player)
     model = agent.player.model
     batch = {key: torch.from_numpy(value[None]) for key, value in obs.items()}
     result = model(prepare_and_normalize_obs(model, batch), torch.from_numpy(state))

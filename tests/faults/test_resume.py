@@ -11,6 +11,7 @@ from sf_explore_go.config.flags import parse_train_args
 from sf_explore_go.runs.checkpoints import read_checkpoint
 from sf_explore_go.runs.names import checkpoints_in
 from sf_explore_go.training.environments import register_worlds
+from sf_explore_go.training.runner import ExploreGoSerialRunner
 from tests.e2e.cli import sf_explore_go, train
 from tests.faults.training import GRID
 
@@ -55,6 +56,7 @@ def test_what_is_loaded_is_what_was_saved(folder: Path) -> None:
     flags = [*SERIAL, f"--train_dir={folder}", "--experiment=halves", f"--train_for_env_steps={2 * HALF}"]
     register_worlds()
     runner = make_runner(parse_train_args(flags))
+    assert isinstance(runner, ExploreGoSerialRunner)
     runner.init()
     for policy in (0, 1):
         saved = newest(folder, "halves", policy)

@@ -1,5 +1,7 @@
 """The count bonus against the explorer's own, step by step."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -35,7 +37,7 @@ def test_it_is_the_bonus_of_the_counts_explorer() -> None:
     for t in range(50):
         state, action = rng.integers(5, size=4), rng.integers(3, size=4)
         mine = ours.count(steps_of(state.tolist(), action.tolist(), [t % 10] * 4))
-        column = {name: torch.zeros(4, 1) for name in ExploreBatch.__dataclass_fields__}
+        column: dict[str, Any] = {name: torch.zeros(4, 1) for name in ExploreBatch.__dataclass_fields__}
         column |= {"env": torch.arange(4)[:, None], "phase": torch.full((4, 1), t // 10)}
         column |= {"state": torch.from_numpy(state)[:, None], "next_state": torch.from_numpy(state)[:, None]}
         column |= {"actions": torch.from_numpy(action)[:, None]}

@@ -18,7 +18,9 @@ from sf_explore_go.cli import enjoy, evaluate, report, values
 from sf_explore_go.cli.train import main
 from sf_explore_go.config.flags import parse_train_args
 from sf_explore_go.core.errors import UsageError
+from sf_explore_go.evaluation.agent import load_agent
 from sf_explore_go.evaluation.exact import optimal_values, shortest_paths
+from sf_explore_go.evaluation.onnx_agent import export_agent
 from sf_explore_go.offpolicy.dqn import ActionValues
 from sf_explore_go.runs.checkpoints import read_checkpoint
 from sf_explore_go.runs.names import checkpoints_in, milestones, policy_folder
@@ -111,6 +113,22 @@ def test_values_films_and_reports(trained: Path, tmp_path: Path, capsys: pytest.
     assert "Explore-Go, K = 20, counts" in table
 
 
+def test_the_python_interface_and_onnx(trained: Path, tmp_path: Path) -> None:
+    agent = load_agent(trained / "k20")
+    obs, _ = agent.make_env("test").reset(seed=0)
+    action, state = agent.act(obs)
+    assert action in range(3)
+    assert state.shape == (agent.state_size,)
+    with pytest.raises(UsageError, match=r"has no probabilities"):
+        agent.act(obs, greedy=False)
+    onnxruntime = pytest.importorskip("onnxruntime")
+    assert export_agent(agent, tmp_path / "agent.onnx") < 1e-4
+    session = onnxruntime.InferenceSession(tmp_path / "agent.onnx")
+    logits, value, _ = session.run(None, {"obs": obs[None], "state": state[None]})
+    assert logits.argmax() == action
+    assert value[0] == logits.max()
+
+
 def test_one_seed_gives_the_same_numbers_again_and_a_resume_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
     flags = ("--max_pure_expl_steps=20", "--milestone_step_freq=1000", "--dqn_random_share=0.1")
     whole = ("--train_for_env_steps=3000", "--dqn_epsilon_share=0.0", *flags)
@@ -132,7 +150,9 @@ def test_one_seed_gives_the_same_numbers_again_and_a_resume_goes_on_as_if_nothin
 def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
     flags = words(tmp_path, "--max_pure_expl_steps=20", "--train_for_env_steps=1000000000")
     command = [sys.executable, "-m", "sf_explore_go", "train", *flags]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(Path.cwd())})
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(Path.cwd())}
+    )
     run, deadline = tmp_path / "run", time.monotonic() + 240
     while ((status := read_status(run)) is None or status.frames < 500) and time.monotonic() < deadline:
         time.sleep(0.2)
