@@ -131,9 +131,16 @@ PRESETS: dict[str, dict[str, Any]] = {
         "room_channels": 16,
         "room_padding": "zeros",
         "encoder_conv_mlp_layers": [128],
-        "dqn_buffer": 50_000,
-        "train_for_env_steps": 800_000,
-        "milestone_step_freq": 40_000,
+        # Chosen by success and optimal actions on training contexts. With a discount of 0.99, two actions differ by one
+        # percent, which takes Q more gradient steps than there are in five minutes; so more of them, in a nearer future.
+        "gamma": 0.95,
+        "learning_rate": 1e-3,
+        "batch_size": 128,
+        "dqn_train_every": 10,
+        "dqn_epsilon_share": 0.25,
+        "dqn_buffer": 20_000,  # about a sixteenth of all steps, as the paper's
+        "train_for_env_steps": 300_000,
+        "milestone_step_freq": 20_000,
         "eval_episodes": 40,
         "save_every_sec": 600,
         "device": "cpu",
