@@ -48,6 +48,7 @@ class TableEnvs:
         assert limit is not None, "checked with the flags"
         self.limit, self._next_state, self._key = limit, table.next_state, world.state_key
         self._envs = [world.make_env(TRAIN, cfg) for _ in range(num_envs)]
+        self.observation_space = self._envs[0].observation_space
         self._seeds = [env_seed(cfg.seed, "env", index) for index in range(num_envs)]
         self.schedules = [
             PhaseSchedule(cfg.max_pure_expl_steps, env_seed(cfg.seed, "phase", index)) for index in range(num_envs)

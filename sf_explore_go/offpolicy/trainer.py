@@ -59,8 +59,7 @@ class Trainer:
         self.seen = all_observations(self.table, self.device)
         self.envs = TableEnvs(cfg, self.table, num_envs)
         seed_process(cfg.seed, "dqn")  # for the first weights; nothing else draws from the global generators
-        space = world_of(cfg.env).make_env(TRAIN, cfg).observation_space
-        q, u = (ActionValues(cfg, space, actions).to(self.device) for _ in (Q, U))
+        q, u = (ActionValues(cfg, self.envs.observation_space, actions).to(self.device) for _ in (Q, U))
         self.learners = {
             Q: ValueLearner(q, cfg, cfg.learning_rate, cfg.dqn_tau),
             U: ValueLearner(u, cfg, cfg.dqn_learning_rate_u, cfg.dqn_tau_u),

@@ -131,8 +131,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "room_channels": 16,
         "room_padding": "zeros",
         "encoder_conv_mlp_layers": [128],
-        # Chosen by success and optimal actions on training contexts. With a discount of 0.99, two actions differ by one
-        # percent, which takes Q more gradient steps than there are in five minutes; so more of them, in a nearer future.
+        # Chosen by success and optimal actions on training contexts. With a discount of 0.99 two actions differ by one
+        # percent, and to learn that takes more gradient steps than five minutes have.
         "gamma": 0.95,
         "learning_rate": 1e-3,
         "batch_size": 128,
