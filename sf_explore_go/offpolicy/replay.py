@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from sf_explore_go.worlds.states import GOAL
 
+COLUMNS = ("state", "action", "next_state", "bonus")
+
 
 class Transitions(NamedTuple):
     """All [n]."""
@@ -69,11 +71,11 @@ class Replay:
         return len(np.unique(self.entries.state))
 
     def state_dict(self) -> dict[str, Any]:
-        columns = {name: torch.from_numpy(values.copy()) for name, values in self.entries._asdict().items()}
+        columns = {name: torch.from_numpy(getattr(self.entries, name).copy()) for name in COLUMNS}
         return {"columns": columns, "next": self._next}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        columns = {name: values.numpy() for name, values in saved["columns"].items()}
+        columns = {name: saved["columns"][name].numpy() for name in COLUMNS}
         self._size, self._next = len(columns["state"]), saved["next"]
         for name, values in columns.items():
             getattr(self._columns, name)[: self._size] = values

@@ -88,7 +88,7 @@ def test_evaluation_by_hand_has_the_exact_columns(trained: Path) -> None:
     assert table is not None
     with torch.no_grad():
         best = network(torch.from_numpy(table.observe(np.arange(table.states)))).max(dim=1)[0].double().numpy()
-    error = np.abs(best - optimal_values(shortest_paths(table.next_state), 0.99)).mean()
+    error = np.abs(best - optimal_values(shortest_paths(table.next_state), cfg.gamma)).mean()
     assert float(last["value_error"]) == pytest.approx(error, rel=1e-5)
     assert float(last["explored"]) == pytest.approx(state["met"]["explored"])
     assert float(last["recent"]) == pytest.approx(state["met"]["recent"])
