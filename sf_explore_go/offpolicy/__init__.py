@@ -1,1 +1,1 @@
-"""Explore-Go with a replay buffer: DQN with an exploration value, TEE and the paper's ablation."""
+"""Learning from a replay buffer: DQN with Q and U, TEE."""
