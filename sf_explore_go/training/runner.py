@@ -108,6 +108,7 @@ class ExploreGoRunner(Runner):
         self.reason_to_end: str | None = None  # a sentence, if something went wrong
         self.supervisor = Supervisor(self, cfg.hang_timeout)
         self._learning_told_to_stop = False
+        self._all_stopped = False
         self._all_started = False  # set when every worker has a process
         self._tickers: list[Ticker] = []
         self._poll_timer = Timer(self.event_loop, STOP_POLL_SECONDS)
@@ -332,7 +333,12 @@ class ExploreGoRunner(Runner):
         super()._setup_component_termination(stop_signal, component_to_stop)
 
     def _component_stopped(self, component_obj_id: str, component_profiles: Any) -> None:
+        """A component whose process has ended is not waited for, but its own message may still come: after the end,
+        which must come once."""
+        if self._all_stopped:
+            return
         super()._component_stopped(component_obj_id, component_profiles)
+        self._all_stopped = not self.components_to_stop
         remaining = {component.object_id for component in self.components_to_stop}
         if not self._learning_told_to_stop and not remaining & self.sampling_components:
             self._learning_told_to_stop = True
