@@ -78,16 +78,29 @@ DQN: dict[str, Any] = {
     )
 }  # fmt: skip
 
+# Grid, contexts and network: for laptops, and the paper's.
+SMALL: dict[str, Any] = {
+    "grid_size": 9,
+    "num_contexts": 40,
+    "test_contexts": 40,
+    "room_channels": 16,
+    "room_padding": "zeros",
+    "encoder_conv_mlp_layers": [128],
+}
+PAPER: dict[str, Any] = {
+    "grid_size": 19,
+    "num_contexts": 200,
+    "test_contexts": 200,
+    "room_channels": 64,
+    "room_padding": "circular",
+    "encoder_conv_mlp_layers": [512, 256],
+}
+
 PRESETS: dict[str, dict[str, Any]] = {
     # One process, so that a seed gives the same numbers again and two runs share two cores without waiting.
     "four_rooms": PPO
+    | SMALL
     | {
-        "grid_size": 9,
-        "num_contexts": 40,
-        "test_contexts": 40,
-        "room_channels": 16,
-        "room_padding": "zeros",
-        "encoder_conv_mlp_layers": [128],
         "serial_mode": True,
         "num_workers": 1,
         "num_envs_per_worker": 64,
@@ -106,13 +119,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     # 50 environments x 256 steps an update, 8 M steps; the network of the paper's table.
     "four_rooms_paper": PPO
+    | PAPER
     | {
-        "grid_size": 19,
-        "num_contexts": 200,
-        "test_contexts": 200,
-        "room_channels": 64,
-        "room_padding": "circular",
-        "encoder_conv_mlp_layers": [512, 256],
         "num_workers": 5 if cores() >= 5 else 1,
         "num_envs_per_worker": 10 if cores() >= 5 else 50,
         "worker_num_splits": 2,
@@ -124,13 +132,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "eval_episodes": 200,
     },
     "four_rooms_dqn": DQN
+    | SMALL
     | {
-        "grid_size": 9,
-        "num_contexts": 40,
-        "test_contexts": 40,
-        "room_channels": 16,
-        "room_padding": "zeros",
-        "encoder_conv_mlp_layers": [128],
         # Chosen by success and optimal actions on training contexts. With a discount of 0.99 two actions differ by one
         # percent, and to learn that takes more gradient steps than five minutes have.
         "gamma": 0.95,
@@ -146,13 +149,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "device": "cpu",
     },
     "four_rooms_dqn_paper": DQN
+    | PAPER
     | {
-        "grid_size": 19,
-        "num_contexts": 200,
-        "test_contexts": 200,
-        "room_channels": 64,
-        "room_padding": "circular",
-        "encoder_conv_mlp_layers": [512, 256],
         "dqn_buffer": 500_000,
         "train_for_env_steps": 8_000_000,
         "milestone_step_freq": 400_000,
